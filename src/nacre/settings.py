@@ -124,12 +124,11 @@ class Settings:
 
         Raises InvalidSettingsError.
         """
-        now = load_settings(self.home, {**self.environ, "NACRE_CONFIG": str(self.config)})
-        read = ("default", str(self.config))
+        now = load_settings(self.home, self.environ, config=self.config)
         own = {
             key: value
             for key, value in self.values.items()
-            if value.origin not in read and value.origin[:1] != "$"
+            if value.origin not in ("default", str(self.config)) and value.origin[:1] != "$"
         }
         return replace(self, values={**now.values, **own})
 
@@ -190,6 +189,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     *,
     mending: str | None = None,
+    config: Path | None = None,
 ) -> Settings:
     """Read the settings of a home.
 
@@ -199,7 +199,7 @@ def load_settings(
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
-    config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
+    config = Path(config or environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
     database_path = "" if server_address(environ) else environ.get("NACRE_DB")
     database = Path(database_path or folder / "nacre.db").expanduser()
     written = _read_file(config)
@@ -233,10 +233,6 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     return converted
 
 
-def _is_agents(environ: Mapping[str, str]) -> bool:
-    return bool(agent_in(environ) or environment.own_agent())
-
-
 def unwrite_setting(config: Path, key: str) -> None:
     """Remove a setting from the config file. Raises InvalidSettingsError."""
     setting_of(key)
@@ -253,7 +249,7 @@ def _resolve(
     setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]
 ) -> Value:
     # An agent that runs this process might have set the environment variables.
-    is_agents = setting.variable in OWNERS and _is_agents(environ)
+    is_agents = setting.variable in OWNERS and (agent_in(environ) or environment.own_agent())
     if environ.get(setting.variable) and not is_agents and setting.key not in _FROM_FILE:
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
     if setting.key in written and not (is_agents and environ.get("NACRE_CONFIG")):

@@ -196,6 +196,23 @@ def test_copied_turns_of_a_forgotten_session_are_not_restored(world: World) -> N
     assert b"tango55" not in bytes_of(world)
 
 
+def test_forgetting_a_memory_forgets_its_turn_after_an_edit_of_the_message(world: World) -> None:
+    rule = "From now on always salt the manchester9 cheese on Fridays."
+
+    def send(text: str) -> None:
+        world.transcript("s1", says("user", text, uuid="c1", session=CHEESE))
+
+    send(rule)
+    with world.open() as memory:
+        memory.ingest()
+        (learned,) = memory.list()
+        send(f"Look at the failing pump, please. {rule}")
+        memory.ingest(extract=False)
+        assert excerpts_about(memory, "manchester9")
+        memory.forget(memory.plan_forgetting(memories=[learned.id]))
+        assert not excerpts_about(memory, "manchester9")
+
+
 def test_tombstones_contain_no_forgotten_text(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
@@ -721,7 +738,8 @@ def test_forget_report_lists_unreached_copies(talk: World) -> None:
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "as it was"], check=True)
     subprocess.run([*git, "remote", "add", "origin", "ssh://git@example.org/vault.git"], check=True)
-    (talk.home / "nacre.db.old").write_bytes(b"old")
+    for ending in ("old", "moved"):
+        (talk.home / f"nacre.db.{ending}").write_bytes(b"old")
     (talk.home / "notes.txt").write_text("zanzibar9431 is the code", encoding="utf-8")
     with talk.open() as memory:
         unreached = memory.forget(memory.plan_forgetting(match="zanzibar9431")).unreached
@@ -734,6 +752,8 @@ def test_forget_report_lists_unreached_copies(talk: World) -> None:
         "still contains it",
         "copies elsewhere",
     }
+    copies = {Path(item.where).suffix for item in unreached if item.what == "older database"}
+    assert copies == {".old", ".moved"}
     assert items["transcript"].where.endswith("cheese.jsonl")
     assert items["git history"].remedy == "nacre admin scrub --history"
     assert items["git remote"].where == "ssh://git@example.org/vault.git"

@@ -82,6 +82,30 @@ def test_hit_quotes_the_turns_that_settle_the_question(world: World) -> None:
     assert "Nine hours." in (quote.excerpt for quote in hit.quotes)
 
 
+def test_quoted_request_is_followed_by_the_agents_answer(world: World) -> None:
+    talk = (
+        ("user", "the loaves at the north oven come out pale, have a look"),
+        ("assistant", "Its thermostat reads twelve degrees too high."),
+        ("user", "compare the loaves with those of the south oven"),
+        ("assistant", "They are as dark as usual, and no thermostat was changed there."),
+        ("user", "never bake pale loaves for the market"),
+        ("assistant", "Noted."),
+        ("user", "the north oven stays off until Monday"),
+        ("assistant", "Switched off."),
+        ("user", "loaves for the market come from the south oven, always"),
+        ("assistant", "Planned."),
+    )
+    world.transcript(
+        "s2", *(says(role, text, uuid=f"v{index}") for index, (role, text) in enumerate(talk))
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+    hit = recall(world, "why were the loaves of the north oven pale", turns=5).turns[0]
+    quotes = [quote.excerpt for quote in hit.quotes]
+    request = quotes.index("compare the loaves with those of the south oven")
+    assert quotes[request + 1].startswith("They are as dark as usual")
+
+
 def test_hit_quotes_the_next_best_match_among_later_statements(world: World) -> None:
     match = "Rye burns on steel."
     talk = (

@@ -202,3 +202,10 @@ def test_home_finds_its_config_file_in_another_folder(world: World, tmp_path: Pa
     config.write_text('[storage]\nurl = "postgresql://memory.example/nacre"\n')
     settings = replace(load_settings(world.home, {"NACRE_CONFIG": str(config)}), environ={})
     assert settings.read_again().server == settings.server == "postgresql://memory.example/nacre"
+
+
+def test_settings_read_again_inside_an_agent_keep_the_owners_values(world: World) -> None:
+    world.home.mkdir(parents=True)
+    (world.home / "config.toml").write_text('[ingest]\nroots = ["/notes"]\n')
+    settings = load_settings(world.home, {"CLAUDECODE": "1"})
+    assert settings.read_again()["ingest.roots"] == settings["ingest.roots"] == ["/notes"]

@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -96,7 +97,7 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
     sweep(path.parent, path.name)
-    temporary = temporary_name(path)
+    temporary = temporary_name(path, f"{time.time_ns()}.")
     try:
         with open(
             temporary,
@@ -114,13 +115,10 @@ def new_file(path: Path, *, overwrite: bool = False, durable: bool = True) -> It
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove temporary files that killed processes left in a folder.
-
-    With ``name``, remove only those for this file, even the ones of this process.
-    """
+    """Remove temporary files that killed processes left in a folder, or only those for ``name``."""
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)
-        if match and (bool(name) if int(match[1]) == os.getpid() else not _is_alive(int(match[1]))):
+        if match and not _is_alive(int(match[1])):
             with contextlib.suppress(OSError):
                 path.unlink()
 

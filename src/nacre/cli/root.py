@@ -183,7 +183,7 @@ cli = Root(
     places=_LISTED | HIDDEN,
     guesses=_GUESSES,
     extras={"gateway": "gateway", "server": "server"},
-    help="Long-term memory for AI agents: local Markdown files, searched in milliseconds.",
+    help="Long-term memory for AI agents: Markdown files that you own.",
     examples=[
         "nacre quickstart",
         'nacre recall "which database do we use for billing?"',

@@ -396,7 +396,7 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             aside = path.with_name(f".{path.name}.{os.getpid()}")
             path.rename(aside)
             try:
-                if _holder(aside) != holder:  # another session claimed the handoff first
+                if _holder(aside) != holder:
                     os.link(aside, path)
             finally:
                 aside.unlink()
@@ -405,13 +405,13 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             file.write(session.encode("utf-8", "surrogatepass"))
         now = home.clock().timestamp()
         os.utime(path, (now, now))
-    except (FileExistsError, FileNotFoundError):  # another session claimed the handoff first
-        return False
+    except (FileExistsError, FileNotFoundError):  # it was claimed first
+        return _holder(path) == session
     except OSError:
         return True
     if home.handoffs.is_pending(handoff):
         return True
-    forget_claim(home, handoff.id)  # another session got the handoff in the meantime
+    forget_claim(home, handoff.id)  # another session got it
     return False
 
 
@@ -430,7 +430,7 @@ def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def has_claim(home: Home, session: str) -> bool:
-    """Return True if any session has claimed a handoff."""
+    """Return True if the session has claimed a handoff."""
     return any(_holder(path) == session for path in _claims(home.settings.home))
 
 

@@ -18,6 +18,7 @@ from nacre.data.scrub import list_copies, rename
 from nacre.errors import (
     EditConflictError,
     GitUnavailableError,
+    InvalidMemoryError,
     InvalidQueryError,
     NotFoundError,
     UnusableRepositoryError,
@@ -76,6 +77,7 @@ from nacre.values.memory import (
     Unreached,
 )
 from nacre.vault import files
+from nacre.vault.documents import values_of
 
 # -- Removing matches from file names and links ----------------------------------------------------
 
@@ -181,7 +183,7 @@ def _git(home: Home) -> Iterator[Unreached]:
 
 
 def _copies(home: Home) -> Iterator[Unreached]:
-    for file in list_copies(home):
+    for file in (*list_copies(home), *home.settings.database.parent.glob("*.db.mov*")):
         yield Unreached("older database", str(file), _DELETE_HINT)
     for file in sorted((home.settings.home / "archive").glob("*/*.damaged")):
         yield Unreached("damaged part of the archive", str(file), _DELETE_HINT)
@@ -410,7 +412,12 @@ def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     turns_by_session: dict[str, set[str]] = {}
     for memory in memories:
         again = ((confirmation.session, confirmation.turns) for confirmation in memory.confirmed)
-        for session, turn_ids in ((memory.source.session, memory.source.turns), *again):
+        source, file = memory.source, home.files.file_of(memory.id)
+        stored_ids = set(source.turns)
+        with suppress(OSError, LookupError, TypeError, InvalidMemoryError):
+            if file:  # the index leaves out edited messages
+                stored_ids.update(values_of(to_text(home.vault.read(file.path)))["source"]["turns"])
+        for session, turn_ids in ((source.session, stored_ids), *again):
             if session:
                 turns_by_session.setdefault(session, set()).update(turn_ids)
     turns = [

@@ -103,7 +103,9 @@ class StoreRequest(Request):
         Speaker | None,
         bounds("The speaker; by default, the user who runs nacre."),
     ] = None
-    trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
+    trust: Annotated[Trust, bounds("untrusted if it is based on text from outside.")] = (
+        Trust.TRUSTED
+    )
     quote: Annotated[
         str | None,
         bounds("For agents: the owner's own sentence. The content must repeat it word for word."),

@@ -214,7 +214,8 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    claim, likeness = read(old.claim), _common(old, new)
+    claim = read(old.claim)
+    likeness = len(old.words & new.words) / max(1, len(old.words))
     for departure in () if claim.negations else new.departures:
         subject, rest = departure.subject, old.words - departure.subject - new.words
         unknown = departure.context - old.words
@@ -241,10 +242,6 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
     if new.has("again") and old.negations > new.negations and old.words and old.words <= new.words:
         return _verdict("allowed again", is_sure=True)
     return None
-
-
-def _common(old: Statement, new: Statement) -> float:
-    return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
 def _replacement(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:

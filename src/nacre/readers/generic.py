@@ -424,15 +424,15 @@ def date_in_name(name: str) -> datetime | None:
     return local_time(f"{'-'.join(day)} {':'.join(clock)}")
 
 
-def _paragraphs(text: str) -> Iterator[_Part]:
-    return (_Part(Speaker.OWNER, piece) for piece in pieces(text, TURN_CHARACTERS))
-
-
 ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
     sniff=_sniff_text,
-    parse=lambda source: _parse(source, TOOL_PLAIN_TEXT, _paragraphs),
+    parse=lambda source: _parse(
+        source,
+        TOOL_PLAIN_TEXT,
+        lambda text: (_Part(Speaker.OWNER, piece) for piece in pieces(text, TURN_CHARACTERS)),
+    ),
     whole=True,
     guesses=True,
     versions="any",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
-from itertools import chain, islice, repeat, zip_longest
+from itertools import chain, islice, pairwise, repeat, zip_longest
 from typing import Annotated, Any
 
 from nacre.base.bounds import bounds
@@ -510,8 +510,7 @@ def _turns_beside(
         return _one_per_conversation(select_answering("turns", ranked) or weak)[: 4 * query.turns]
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep, _TURN_POOL)
-    current = [hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question)]
-    return current, scores
+    return [hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question)], scores
 
 
 def _one_per_conversation(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
@@ -549,19 +548,29 @@ def _with_quotes(
 ) -> Iterator[TurnHit]:
     shown = {(hit.session.id, hit.seq) for hit in hits}
     for hit, most in zip(hits, chain(_QUOTES, repeat(0)), strict=False):
-        is_quotable = most and hit.confidence is not HitConfidence.WEAK
-        turns = _conversation(home, hit) if is_quotable else []
+        turns = (
+            _conversation(home, hit) if most and hit.confidence is not HitConfidence.WEAK else []
+        )
         worth = dict(_worths(turns, question, scores))
         quotable = [item for item in turns if (hit.session.id, item.seq) not in shown]
         matching = max(quotable, key=lambda item: scores.get(item.row, 0.0), default=None)
         best = nlargest(
             most, quotable, key=lambda item: (item is matching and most > 1, worth[item.seq])
         )
+        if hit is hits[0]:
+            best += [
+                answer
+                for request, answer in pairwise(turns)
+                if answer.turn.speaker is Speaker.AGENT
+                and request in best
+                and answer in quotable
+                and answer not in best
+            ]
         shown |= {(hit.session.id, item.seq) for item in best}
-        quotes = [
-            Quote(item.seq, item.turn.speaker, question.excerpt(item.turn.text))
-            for item in sorted(best, key=lambda item: item.seq)
-        ]
+        best.sort(key=lambda item: item.seq)
+        quotes = (
+            Quote(item.seq, item.turn.speaker, question.excerpt(item.turn.text)) for item in best
+        )
         yield replace(hit, quotes=tuple(quotes))
 
 

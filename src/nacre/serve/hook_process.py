@@ -207,17 +207,13 @@ class _Run:
             characters,
         )  # set first, because the time can run out while writing
         try:
-            while data and (characters or _takes_output()):
+            while data and (characters or os.name == "nt" or select.select([], [1], [], 0)[1]):
                 data = data[os.write(1, data) :]
         except OSError:
             self.how, self.characters = "late", 0  # the host has ended or closed the pipe
             raise
         self._is_sent.set()
         return True
-
-
-def _takes_output() -> bool:
-    return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:

@@ -71,9 +71,6 @@ DERIVED = frozenset(
 )
 """Tables that are rebuilt from the vault, ledger, transcripts and archive."""
 
-DISCARDED = frozenset({"git_state", "intents", "ledger_end", "operations", "touched"})
-"""Tables that are not copied, because they depend on one database file or on git."""
-
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
     apsw.FullError,

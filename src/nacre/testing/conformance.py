@@ -494,7 +494,11 @@ class _Kit:
         ]
         reading = self.read_at(write(self.folder / "written", steps))
         turns = list(reading.turns.values())
-        prompts = [turn.text for turn in turns if _is_typed(turn)]
+        prompts = [
+            turn.text
+            for turn in turns
+            if turn.speaker is Speaker.OWNER and not turn.flags & (Flag.META | Flag.COMMAND)
+        ]
         typed = [
             "What does the page say?",
             *(step.text for step in steps[1:] if isinstance(step, Owner)),
@@ -559,7 +563,3 @@ def _forms(line: str) -> Iterator[bytes]:
     yield json.dumps(line)[1:-1].encode()
     yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
     yield line.encode("utf-8", errors="replace")
-
-
-def _is_typed(turn: Turn) -> bool:
-    return turn.speaker is Speaker.OWNER and not turn.flags & (Flag.META | Flag.COMMAND)

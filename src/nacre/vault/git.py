@@ -558,7 +558,10 @@ class Repository:
 
     def author(self) -> str:
         """Return the commit author as ``name <address>``. The default is nacre."""
-        values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
+        values = [
+            re.sub("[<>\n\0]", "", self.git.setting(name)).strip()
+            for name in ("user.name", "user.email")
+        ]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
@@ -822,10 +825,6 @@ def _import_commands(
                 )
         yield b"\nget-mark :%d\n" % number
     yield b"done\n"
-
-
-def _plain(text: str) -> str:
-    return "".join(character for character in text if character not in "<>\n\0").strip()
 
 
 def _quote_path(path: str) -> bytes:

@@ -13,8 +13,6 @@ from importlib.resources import files
 MODEL_NAME = "minilm-l6-v2-int8"
 """Name of the model. It changes when a new build produces different vectors."""
 
-DIMENSIONS = 384
-
 MAX_TOKENS = 256
 """Maximum number of tokens in a text, including [CLS] and [SEP]."""
 
