@@ -414,7 +414,7 @@ def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         again = ((confirmation.session, confirmation.turns) for confirmation in memory.confirmed)
         source, file = memory.source, home.files.file_of(memory.id)
         stored_ids = set(source.turns)
-        with suppress(OSError, LookupError, TypeError, InvalidMemoryError):
+        with suppress(OSError, LookupError, InvalidMemoryError):
             if file:  # the index leaves out edited messages
                 stored_ids.update(values_of(to_text(home.vault.read(file.path)))["source"]["turns"])
         for session, turn_ids in ((source.session, stored_ids), *again):

@@ -215,7 +215,7 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     claim = read(old.claim)
-    likeness = len(old.words & new.words) / max(1, len(old.words))
+    likeness = len(old.words & new.words) / (len(old.words) or 1)
     for departure in () if claim.negations else new.departures:
         subject, rest = departure.subject, old.words - departure.subject - new.words
         unknown = departure.context - old.words

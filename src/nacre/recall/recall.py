@@ -578,10 +578,11 @@ def _conversation(home: Home, hit: TurnHit) -> list[StoredTurn]:
     stored = home.sessions.find_said(hit.session.id, hit.turn.id)
     if stored is None:
         return []
-    first = max(0, stored.seq - _CONVERSATION_TURNS)
     turns = [
         item
-        for item in home.sessions.turns_of(stored.session, first=first, limit=_MAX_TURNS_AHEAD)
+        for item in home.sessions.turns_of(
+            stored.session, first=max(0, stored.seq - _CONVERSATION_TURNS), limit=_MAX_TURNS_AHEAD
+        )
         if item.turn.text
         and item.turn.trust is Trust.TRUSTED
         and not item.turn.flags & (Flag.META | Flag.SUMMARY)
