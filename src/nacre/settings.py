@@ -194,7 +194,8 @@ def load_settings(
     """Read the settings of a home.
 
     ``home``: ``NACRE_HOME`` or ``~/.nacre`` by default. ``mending``: a setting whose value in the
-    file is ignored, because the caller will replace it. Raises InvalidSettingsError.
+    file is ignored, because the caller will replace it. ``config``: the file, by default
+    ``NACRE_CONFIG`` or ``config.toml`` in the home. Raises InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
