@@ -266,10 +266,11 @@ def test_disk_filling_during_ingest_or_rebuild_loses_nothing(lived_in: Disk) -> 
         lived_in.write(
             f"{talk_of}/row-{number}.jsonl", "".join(json.dumps(line) + "\n" for line in words)
         )
-    lived_in.fill(leave_kb=500)
-    assert "full" in lived_in.refuses("ingest")
-    assert lived_in.subjects() >= {"Gate", "Lunch"}
-    lived_in.empty()
+    for room_kb in (350, 900):  # SQLite fails at opening or only at the next write
+        lived_in.fill(leave_kb=room_kb)
+        assert "full" in lived_in.refuses("ingest")
+        assert lived_in.subjects() >= {"Gate", "Lunch"}
+        lived_in.empty()
     lived_in.answers("ingest")
     counted = lived_in.answers("admin", "db", "stats")["tools"][0]
     assert (counted["sessions"], counted["turns"]) == (61, 60 * 12 + 3)

@@ -9,7 +9,12 @@ from typing import Any
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, from_ms
 from nacre.base.text import to_text
-from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
+from nacre.errors import (
+    EditConflictError,
+    InvalidMemoryError,
+    UnavailableError,
+    UnusableVaultError,
+)
 from nacre.home.change import Change, read_pages
 from nacre.home.home import Home
 from nacre.home.location import redact, with_former_names, without_secrets
@@ -446,9 +451,8 @@ def scan(home: Home, *, patience_seconds: float = _PATIENCE_SECONDS) -> int:
         # First, so that forgotten files do not count as deleted by a person.
         apply_tombstones(home, patient=False)
     count = _catch_edits(home, patience_seconds)
-    reported = set(home.problems)
     unreadable = (f"{path}: {reason}" for path, reason in home.files.file_states()[2].items())
-    home.problems.extend(problem for problem in unreadable if problem not in reported)
+    home.problems[:] = dict.fromkeys([*home.problems, *unreadable])
     if count or is_ledger_new(home):
         apply_tombstones(home, patient=False)
     return count
@@ -470,8 +474,11 @@ def _catch_edits(home: Home, patience_seconds: float) -> int:
 
 
 def catch_up(home: Home, seconds: float = _CATCH_UP_SECONDS) -> None:
-    """Index changed memory files, waiting at most ``seconds`` for the lock."""
-    scan(home, patience_seconds=max(seconds, _MIN_PATIENCE_SECONDS))
+    """Index changed memory files, waiting at most ``seconds``. A full disk is no error."""
+    try:
+        scan(home, patience_seconds=max(seconds, _MIN_PATIENCE_SECONDS))
+    except UnavailableError as error:
+        home.problems.append(f"recent manual edits are not read yet: {error.message}")
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
