@@ -244,7 +244,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     ids = [] if query.filter.as_of else [item.memory.id for item in hits]
     newer = home.reviews.newer(ids)
     is_private = query.filter.scope is Scope.PRIVATE
-    stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
+    stale = home.memories.stale() if is_private and not query.filter.as_of else {}
     home_turns = home.turn_search.corpus(()).rows
     memory_hits = [
         MemoryHit(
@@ -254,19 +254,18 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
             in_words(item, home_turns),
             evidence_of(home, item.memory) if is_private else (),
             newer.get(item.memory.id, ()),
-            stale[item.memory.id][1] if item.memory.id in stale else None,
+            stale.get(item.memory.id, (None, None))[1],
             candidate=item in pending,
         )
         for item in hits
     ]
     turns, scores = _turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))
     if query.mode is Mode.BROWSE or question.is_open:
-        listed: list[Hit] = [*memory_hits, *turns]
-        if question.is_only_time:  # the conversations of that time come first
-            listed = [*turns, *memory_hits]
-        in_list = [
+        # For a question about a time only, the conversations of that time come first.
+        parts = (turns, memory_hits) if question.is_only_time else (memory_hits, turns)
+        in_list: list[Hit] = [
             replace(hit, confidence=HitConfidence.SURE, rank=rank)
-            for rank, hit in enumerate(listed)
+            for rank, hit in enumerate(chain(*parts))
         ]
     else:
         first_turns = {(hit.session.id, hit.seq) for hit in current_first(turns)[: query.turns]}
@@ -294,8 +293,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     )
     if query.update and query.mode is not Mode.BROWSE:
         sure_ids = {item.memory.id for item in sure}  # excludes companions
-        used = [item.memory.id for item in hits if item.memory.id in sure_ids]
-        if used:
+        if used := [item.memory.id for item in hits if item.memory.id in sure_ids]:
             spool_use(home, used, session=query.session)
         note_question(home, query, outcome_of(result))
     server = home.database.server
@@ -324,15 +322,15 @@ def search_sessions(
     if offset or admits:
         query = replace(query, diversify=False)
     needed = offset + query.limit + 1
-
-    reach = needed if admits is None else _MAX_POOL
+    reach = _MAX_POOL if admits else needed
 
     def find(keep: Keep, pool: int = 0) -> list[TurnHit]:
-        ranked_hits = _rank_turns(home, query, question, lanes, reach, keep, pool)
-        return [hit for hit in ranked_hits if admits is None or admits(hit.turn)]
+        hits = _rank_turns(home, query, question, lanes, reach, keep, pool)
+        return [hit for hit in hits if not admits or admits(hit.turn)]
 
-    hits = find(_complete, _MAX_POOL) if exact else []
-    hits = hits or find(lambda ranked: list(filter(matches, ranked)))
+    hits = (exact and find(_complete, _MAX_POOL)) or find(
+        lambda ranked: list(filter(matches, ranked))
+    )
     page = in_one_list((), hits[offset : needed - 1])
     return RecallResult(
         query=text,
