@@ -34,26 +34,16 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from benchmarks.retrieval.homes import RememberingEmbedder, Shelf, open_homes  # noqa: E402
 from benchmarks.retrieval.scoring import score_list, sessions_of  # noqa: E402
 from benchmarks.retrieval.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence  # noqa: E402
-from nacre.home.home import (  # noqa: E402
-    Home,
-    open_home,
-)
+from nacre.home.home import Home, open_home  # noqa: E402
 from nacre.home.spending import embedder_of  # noqa: E402
 from nacre.llm.calibration import calibration_of  # noqa: E402
 from nacre.llm.local_model import load_minilm  # noqa: E402
 from nacre.llm.minilm import MODEL_NAME  # noqa: E402
-from nacre.memories.decision import StoreRequest  # noqa: E402
+from nacre.memories.requests import StoreRequest  # noqa: E402
 from nacre.memories.store import store  # noqa: E402
 from nacre.memories.vectors import embed_pending  # noqa: E402
-from nacre.recall.lanes import (  # noqa: E402
-    MemoryRecall,
-    QueryVector,
-    Ranking,
-)
-from nacre.recall.question import (  # noqa: E402
-    Question,
-    read_question,
-)
+from nacre.recall.lanes import MemoryRecall, QueryVector, Ranking  # noqa: E402
+from nacre.recall.question import Question, read_question  # noqa: E402
 from nacre.recall.scoring import Signals  # noqa: E402
 from nacre.recall.turns import TurnRecall  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402

@@ -19,8 +19,8 @@ from nacre.errors import NotFoundError
 from nacre.home.home import Home, open_home
 from nacre.home.spending import embedder_of
 from nacre.learn.ingest import IngestOptions, ingest
-from nacre.memories.decision import StoreRequest
 from nacre.memories.judge import CONTRADICTS
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder

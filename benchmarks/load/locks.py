@@ -33,10 +33,11 @@ from nacre.data.undo import log
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.learn.learn import learn
-from nacre.memories.decision import RetireRequest, StoreRequest
 from nacre.memories.edit import scan
+from nacre.memories.requests import RetireRequest, StoreRequest
 from nacre.memories.retire import choose, retire_chosen
-from nacre.memories.store import fold_usage, spool_use, store
+from nacre.memories.store import store
+from nacre.memories.usage import fold_usage, spool_use
 from nacre.memories.vectors import embed_pending
 from nacre.settings import Settings, load_settings
 from nacre.values.reports import OnProgress, Progress

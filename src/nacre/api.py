@@ -25,7 +25,7 @@ from nacre.home.views import Listed, Pending, Step
 from nacre.learn import ingest
 from nacre.memories import retire as retiring
 from nacre.memories.edit import catch_up
-from nacre.memories.usage import history_of, read_memory
+from nacre.memories.history import history_of, read_memory
 from nacre.operations import Operation, operation_of
 from nacre.recall import deep, recall
 from nacre.review import queue

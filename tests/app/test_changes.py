@@ -13,7 +13,7 @@ import pytest
 from nacre.care.database import rebuild
 from nacre.care.health import doctor
 from nacre.errors import ConflictError
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter

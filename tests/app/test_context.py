@@ -14,9 +14,10 @@ from nacre.context.build import build
 from nacre.context.hooks import read_state, write_state
 from nacre.errors import InvalidInputError
 from nacre.learn.ingest import ingest
-from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
-from nacre.memories.store import edit, fold_usage, store
+from nacre.memories.requests import StoreRequest
+from nacre.memories.store import edit, store
+from nacre.memories.usage import fold_usage
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Trust

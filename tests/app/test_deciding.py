@@ -23,7 +23,7 @@ from nacre.errors import (
     UnusableAnswerError,
 )
 from nacre.home.home import Home
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, rehearse, retire, store
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import Prompt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from nacre.care.database import rebuild
-from nacre.memories.decision import StoreRequest
 from nacre.memories.judge import Relation, compare
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter

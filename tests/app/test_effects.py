@@ -16,9 +16,9 @@ from nacre.context.effects import (
     turn_pointers_on,
 )
 from nacre.context.hooks import read_state, write_state
-from nacre.memories.decision import GetRequest
-from nacre.memories.store import session_name
-from nacre.memories.usage import look_at
+from nacre.memories.history import look_at
+from nacre.memories.requests import GetRequest
+from nacre.memories.usage import session_name
 from nacre.setup.chores import Chore, do_waiting, put
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Kind

@@ -13,8 +13,8 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.errors import ConflictError, InvalidInputError, NotFoundError
-from nacre.memories.decision import StoreRequest
 from nacre.memories.graph import LinkChange, Traversal
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
 from nacre.values.memory import Actor, Face, Link, Validity, acting
 from nacre.values.recall import Filter

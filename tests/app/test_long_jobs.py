@@ -19,7 +19,8 @@ from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.learn.learn import learn
 from nacre.memories.edit import scan
-from nacre.memories.store import edit, fold_usage, retire, spool_use
+from nacre.memories.store import edit, retire
+from nacre.memories.usage import fold_usage, spool_use
 from tests.app.conftest import World, says
 
 MANY = 25

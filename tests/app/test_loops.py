@@ -11,7 +11,7 @@ import pytest
 
 from nacre.home.home import Home
 from nacre.learn.ingest import IngestOptions, ingest
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
 from nacre.values.memory import Kind
 from nacre.values.session import Flag, Speaker

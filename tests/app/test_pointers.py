@@ -9,7 +9,7 @@ import pytest
 from nacre.context.build import answer
 from nacre.context.hooks import read_state, write_state
 from nacre.learn.ingest import ingest
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.sessions.find import SessionRequest
 from nacre.sessions.search import show

@@ -15,10 +15,10 @@ from nacre.care import database
 from nacre.errors import InvalidInputError
 from nacre.home.home import open_home
 from nacre.memories import store
-from nacre.memories.decision import GetRequest, StoreRequest
+from nacre.memories.history import look_at
 from nacre.memories.judge import add_doubt
-from nacre.memories.store import fold_usage
-from nacre.memories.usage import look_at
+from nacre.memories.requests import GetRequest, StoreRequest
+from nacre.memories.usage import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.recall.lanes import CANDIDATES, QueryVector, Ranking
 from nacre.recall.question import read_question

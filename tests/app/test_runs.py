@@ -14,8 +14,8 @@ from nacre.data.imports import carry_out, plan_import
 from nacre.data.undo import log, undo
 from nacre.errors import ConflictError
 from nacre.learn.ingest import IngestOptions, ingest
-from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.values.reports import Progress
 from tests.app.conftest import World, says

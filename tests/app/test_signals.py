@@ -10,8 +10,8 @@ from nacre.care.database import rebuild
 from nacre.context.build import answer, build
 from nacre.context.hooks import write_state
 from nacre.learn.ingest import ingest
-from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, retire, store
 from nacre.values.context import (
     ContextBlock,

@@ -33,9 +33,9 @@ from nacre.errors import (
     UnusableVaultError,
 )
 from nacre.home.home import Home
-from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
 from nacre.memories.graph import NewLink, Relation, link
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, list_active, retire, store
 from nacre.recall.pins import check_pins, pin
 from nacre.review import queue

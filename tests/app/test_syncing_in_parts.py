@@ -12,8 +12,8 @@ from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State, Synced, SyncRequest, sync
 from nacre.data.undo import log
 from nacre.home.home import Home
-from nacre.memories.decision import StoreRequest
 from nacre.memories.edit import scan
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, list_active, store
 from nacre.values.recall import Filter
 from tests.app.test_long_jobs import VisitedHome, check_consistent

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nacre.home.home import Home
 from nacre.learn.ingest import IngestOptions, ingest
-from nacre.memories.decision import EditRequest, StoreRequest
 from nacre.memories.edit import scan
+from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.memories.retire import edit
 from nacre.memories.store import get, retire, store
 from nacre.memories.vectors import embed_memories

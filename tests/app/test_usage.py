@@ -16,9 +16,9 @@ from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.home import open_home
 from nacre.home.views import MemoryView
 from nacre.memories import store as remembering
-from nacre.memories.decision import GetRequest
-from nacre.memories.store import fold_usage
-from nacre.memories.usage import look_at
+from nacre.memories.history import look_at
+from nacre.memories.requests import GetRequest
+from nacre.memories.usage import fold_usage
 from nacre.recall.recall import recall as answer
 from nacre.recall.scoring import FACTOR_RANGE, spacing_factor
 from nacre.values.memory import Kind

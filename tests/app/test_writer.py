@@ -18,7 +18,7 @@ from nacre.home.home import Home
 from nacre.home.spending import model_for
 from nacre.learn.extract import BLOCK
 from nacre.learn.learn import is_due
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store as remember
 from nacre.settings import write_setting
 from nacre.setup.chores import Chore, do_waiting, pending_chores, put

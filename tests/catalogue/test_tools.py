@@ -11,7 +11,7 @@ import pytest
 
 from nacre.base import json
 from nacre.base.bounds import bounds_of
-from nacre.memories.decision import RetireRequest, StoreRequest
+from nacre.memories.requests import RetireRequest, StoreRequest
 from nacre.serve import mcp_arguments
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.mcp import Face as Tools

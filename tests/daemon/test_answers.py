@@ -25,7 +25,7 @@ from nacre.base.link import (
 )
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
-from nacre.memories.decision import ListRequest
+from nacre.memories.requests import ListRequest
 from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.homes import Answering, Homes

@@ -13,7 +13,7 @@ import pytest
 from mcp.client.client import Client
 
 from nacre.home.home import Home
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.readers.trust import is_own
 from nacre.serve.mcp import Face, HomeCalls, offered_tools

@@ -12,7 +12,7 @@ import pytest
 from nacre.api import open_memory
 from nacre.base.text import count_tokens
 from nacre.home.home import open_home
-from nacre.memories.decision import StoreRequest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
 from nacre.settings import load_settings
 from nacre.values.memory import Kind

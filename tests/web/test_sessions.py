@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import nacre as api
-from nacre.memories.store import session_name
+from nacre.memories.usage import session_name
 from nacre.values.recall import Filter
 from tests.web.driving import PHONE, Dashboard, nacre
 

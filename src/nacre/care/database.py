@@ -30,7 +30,7 @@ from nacre.home.home import Home, open_home
 from nacre.home.operations import apply_intents
 from nacre.learn.ingest import IngestOptions, ingest, list_named_paths
 from nacre.memories.erasure import apply_tombstones
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.readers.adapter import on_disk
 from nacre.settings import Settings, load_settings

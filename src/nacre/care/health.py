@@ -45,7 +45,7 @@ from nacre.home.views import Overview, SessionLine
 from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
 from nacre.llm.credentials import place_for, provider_of
-from nacre.memories import edit, store
+from nacre.memories import edit, usage
 from nacre.operations import operation
 from nacre.protocols import RemoteEmbedder
 from nacre.recall import scoring
@@ -407,7 +407,7 @@ def contents(home: Home) -> list[Check]:
 
 def _caught_up(home: Home) -> Sequence[Check]:
     edit.catch_up(home)
-    store.fold_usage(home)
+    usage.fold_usage(home)
     return ()
 
 
@@ -576,7 +576,7 @@ def _usage(home: Home) -> Iterator[Check]:
         yield _ok(
             f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
         )
-    store.queue_reviews(home)
+    usage.queue_reviews(home)
     candidates, doubts, conflicts = home.reviews.counts()
     if pending := candidates + doubts + conflicts:
         yield Check(

@@ -40,7 +40,7 @@ from nacre.cli.options import (
 from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import change, views
 from nacre.learn import ingest
-from nacre.memories import decision, judge, usage
+from nacre.memories import history, judge, requests
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.values import recall, review
@@ -172,7 +172,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edit_file(run: Run, reference: str) -> Memory:
-    view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
+    view = history.look_at(run.home, requests.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "not interactive: pass options to change the memory without an editor"
@@ -183,7 +183,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
-    after = usage.look_at(run.home, decision.GetRequest(reference=view.memory.id, update=False))
+    after = history.look_at(run.home, requests.GetRequest(reference=view.memory.id, update=False))
     broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
         run.home.problems.clear()

@@ -48,7 +48,7 @@ from nacre.cli.options import (
 )
 from nacre.errors import DepartedError, NacreError
 from nacre.home.views import Choice, Pending, PendingKind, PendingPage
-from nacre.memories import decision, store
+from nacre.memories import history, store
 from nacre.recall import recall
 from nacre.review import queue
 from nacre.values import review as reviews
@@ -559,7 +559,7 @@ class Triage:
             if memory is None:
                 continue
             paper.heading(title)
-            turns = decision.evidence_of(self._run.home, memory, _TURN_CHARACTERS)
+            turns = history.evidence_of(self._run.home, memory, _TURN_CHARACTERS)
             if not turns:
                 paper.note("No turn of a session is recorded for it.", indent=2)
             for turn in turns:

@@ -15,7 +15,7 @@ from nacre.context.hooks import read_state
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.learn import reading, sentences
-from nacre.memories import store
+from nacre.memories import usage
 from nacre.operations import operation
 from nacre.readers import conversation
 from nacre.values.memory import Kind
@@ -205,11 +205,11 @@ def record_effects(home: Home, stored: StoredSession) -> None:
                 if turn.id == turn_id
             ]
             outcome = judge_pointer(ref, "\n".join(texts), turns)
-            outcomes[store.session_name(ref)] = outcome, stored.project
+            outcomes[usage.session_name(ref)] = outcome, stored.project
     with home.transaction():
         for item, (outcome, project) in outcomes.items():
             home.usage.record_effect(
-                item, store.session_name(name), outcome, home.now_ms(), project=project
+                item, usage.session_name(name), outcome, home.now_ms(), project=project
             )
 
 

@@ -36,7 +36,7 @@ from nacre.home.home import Home, territory
 from nacre.home.operations import apply_intents
 from nacre.llm import credentials
 from nacre.memories.edit import catch_up
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE

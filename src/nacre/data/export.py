@@ -21,7 +21,7 @@ from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redact
 from nacre.memories.edit import catch_up
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.values import reports
 from nacre.values.codec import plain, stamp, with_texts

@@ -42,7 +42,7 @@ from nacre.memories.erasure import (
     still_saying,
     withdraw_matching,
 )
-from nacre.memories.store import fold_usage, get
+from nacre.memories.store import get
 from nacre.memories.tombstones import (
     ALLOW_AGAIN,
     FORGET,
@@ -63,6 +63,7 @@ from nacre.memories.tombstones import (
     turn_value,
     words_value,
 )
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.readers.nacre_chat import sessions_folder
 from nacre.values.codec import stamp

@@ -53,7 +53,7 @@ from nacre.memories.edit import catch_up
 from nacre.memories.judge import SUPERSEDES, compare, reconcile
 from nacre.memories.placement import place as placement_place
 from nacre.memories.placement import put, write_touched
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.store.memories import memory_hash

@@ -32,7 +32,7 @@ from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.operations import apply_intents, new_path, write_memory
 from nacre.memories.edit import read_written, scan
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.store.maintenance import StoredTexts, TextTable, clean_stored

@@ -47,12 +47,13 @@ from nacre.learn.reading import may_be_others
 from nacre.learn.sentences import Statement, language_of, utterances
 from nacre.memories import projects
 from nacre.memories import store as remembering
-from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
 from nacre.memories.erasure import erase_written_bytes
+from nacre.memories.requests import StoreRequest, distrust
 from nacre.memories.statements import adds, read
-from nacre.memories.store import OwnerWords, Rehearsal, fold_usage
+from nacre.memories.store import OwnerWords, Rehearsal
 from nacre.memories.tombstones import Gate
+from nacre.memories.usage import fold_usage
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.readers import gemini_cli

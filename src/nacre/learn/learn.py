@@ -66,12 +66,12 @@ from nacre.learn.writer import (
     extract_with,
     find_related,
 )
-from nacre.memories import requests
-from nacre.memories.decision import Asking
+from nacre.memories import decisions
 from nacre.memories.judge import Decision
 from nacre.memories.placement import place, write_touched
-from nacre.memories.store import learned_together
+from nacre.memories.requests import Asking
 from nacre.memories.tombstones import Gate
+from nacre.memories.usage import learned_together
 from nacre.memories.vectors import embed_memories
 from nacre.operations import operation
 from nacre.protocols import LanguageModel
@@ -792,19 +792,19 @@ class _Learner:
         self.pending, self.progress, self.echoes, self.removals = [], [], set(), []
         self.statements.clear()
 
-    def decide(self) -> requests.Decisions:
+    def decide(self) -> decisions.Decisions:
         """Ask a model how to store the memories. The caller must not hold a lock."""
         if len(self.pending) >= BULK_FROM:
-            if requests.may_ask(self.home, Asking()):
+            if decisions.may_ask(self.home, Asking()):
                 self.notes |= {_BULK_NOTE: None}
-            return requests.Decisions()
+            return decisions.Decisions()
         fresh = (
             memory
             for memory in self.in_order()
             if not (self.gate.bars(memory) or self.is_known(memory))
         )
-        decided = requests.decisions(self.home, fresh, Asking())
-        self.decided.update(requests.count_by_action(decided.by_memory.values()))
+        decided = decisions.ask_model(self.home, fresh, Asking())
+        self.decided.update(decisions.count_by_action(decided.by_memory.values()))
         self.notes |= {decided.note: None} if decided.note else {}
         return decided
 

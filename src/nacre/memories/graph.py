@@ -22,8 +22,9 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
-from nacre.memories.decision import wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
+from nacre.memories.requests import wish
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink
@@ -347,7 +348,7 @@ def gaps(home: Home, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
     The memories are sorted by maturity, by number of links, and by use.
     """
     edit.catch_up(home)
-    store.fold_usage(home)
+    fold_usage(home)
     degrees = _degrees(home, project)
     ids = [name for name, degree in degrees.items() if degree <= GAP_LINKS]
     usage = home.usage.of(ids)

@@ -14,18 +14,12 @@ from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.views import Listing
 from nacre.memories import store
-from nacre.memories.decision import (
-    EditRequest,
-    ListRequest,
-    RetireRequest,
-    as_agent_may,
-    wish,
-)
 from nacre.memories.edit import catch_up
+from nacre.memories.history import bring_back
 from nacre.memories.judge import SUPPRESSED, fits, plain
+from nacre.memories.requests import EditRequest, ListRequest, RetireRequest, as_agent_may, wish
 from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
-from nacre.memories.usage import bring_back
 from nacre.operations import operation
 from nacre.values.fields import References
 from nacre.values.memory import Match, Memory, StandingRetirement, by_id

@@ -1,29 +1,301 @@
-"""Quality, history and views of memories."""
+"""Usage records and quality of memories.
+
+A recall adds one line to a spool file. A later transaction counts the line and records the position
+in the spool, so that no line is counted twice after a crash.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import json
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from fnmatch import fnmatchcase
-from typing import Annotated
+from functools import partial
+from pathlib import Path
 
-from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
-from nacre.base.link import deliveries
+from nacre.base.ids import content_hash, to_ms
 from nacre.base.plugins import STALE, load_usable_plugins
-from nacre.base.times import day_of
-from nacre.errors import ConflictError
-from nacre.home import operations
-from nacre.home import views as home_views
+from nacre.base.spool import Spool, lines
+from nacre.base.text import stem, words
+from nacre.errors import EditConflictError, UnusableVaultError
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.memories import decision, edit, judge, store
-from nacre.operations import operation
-from nacre.values import fields
-from nacre.values.memory import Kind, Link, Memory, by_id
-from nacre.values.recall import Filter
-from nacre.values.review import Maturity, Usage, Verdict
+from nacre.home.spending import fold_notes
+from nacre.readers import registry
+from nacre.store.schema import noted_pair
+from nacre.values.memory import Kind, Memory
+from nacre.values.review import UNSAID, Maturity, Reason, StepsDue, Usage, Verdict
+from nacre.vault import files as ledger
+
+SPOOL = "usage"
+RAISED = "importance"
+"""Ledger action for an increase in importance."""
+
+PAIRED_A_USE = 5
+"""Maximum number of memories to pair per answer. Lower-ranked memories are rarely read."""
+
+PAIRED_A_SESSION = 20
+MOST_BY_USE = 9
+_SITTING_GAP_MS = 30 * 60 * 1000
+_SHORT_ID_CHARACTERS = 8
+_RETENTION_MS = 30 * 86_400_000
+_DAY_MS = 86_400_000
+_LATEST_MS = 2**62
+
+
+@frozen
+class Use:
+    """A use of memories.
+
+    ``at`` is in epoch milliseconds. ``is_look`` is True if a memory was opened rather than
+    recalled.
+    """
+
+    at: int
+    ids: tuple[str, ...]
+    session: str | None = None
+    is_look: bool = False
+
+
+def spool_use(
+    home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
+) -> None:
+    """Record a use of memories in a file, without writing to the database. Errors are ignored."""
+    record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
+    if session:
+        record["session"] = session_name(session)
+    if is_look:
+        record["look"] = True
+    if not home.database.unwritable:
+        Spool(home.folder, SPOOL).append(json.dumps(record).encode())
+
+
+def session_name(session: str) -> str:
+    """Return a hash of a host's session id, which can have any format."""
+    return content_hash(session.strip()).hex()
+
+
+def fold_usage(home: Home, seconds: float = math.inf) -> int:
+    """Count the recorded uses of memories, and return the number of recalls.
+
+    After ``seconds``, remaining uses are left to the next call. Frequently recalled memories gain
+    importance, as docs/context.md explains. Raises StoreBusyError.
+    """
+    if seconds == math.inf:
+        fold_notes(home)
+    uses = Spool(home.folder, SPOOL)
+    if home.database.unwritable or not (os.access(uses.path, os.R_OK) or uses.leftovers()):
+        return 0
+    count = 0
+    deadline = time.monotonic() + seconds
+    with home.change(RAISED, why="recalled often") as change:
+        for spool in uses.take(home.ids):
+            count += _fold(change, spool, deadline)
+            if home.usage.value("folded") != spool.name:
+                break  # time ran out, or another process continues
+            spool.unlink(missing_ok=True)
+        _raise_importance(change)
+        queue_reviews(home)
+    return count
+
+
+def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
+    """Record that memories were used in the same session, for at most 20 memories per session."""
+    with home.transaction():
+        before = home.session_uses.paired(session)
+        new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
+        room = PAIRED_A_SESSION - len(before)
+        paired = home.co_recall.join(new[: max(0, room)], before, day)
+        home.session_uses.pair(session, paired)
+
+
+def learned_together(home: Home, memories: Sequence[Memory]) -> None:
+    """Record which memories, new and earlier, were learned in the same session."""
+    ids_by_session: dict[str, list[str]] = defaultdict(list)
+    for memory in memories:
+        if memory.source.session:
+            ids_by_session[memory.source.session].append(memory.id)
+    for session, ids in ids_by_session.items():
+        before = [
+            earlier.id for earlier in home.memories.known_of(session) if earlier.id not in ids
+        ][:PAIRED_A_SESSION]
+        home.co_recall.join(ids[: PAIRED_A_SESSION - len(before)], before, today(home))
+
+
+def today(home: Home) -> int:
+    """Return the number of UTC days since 1970."""
+    return home.now_ms() // _DAY_MS
+
+
+def queue_reviews(home: Home) -> None:
+    """Queue doubtful memories for review.
+
+    These are contradicted, proposed by an agent, of low quality, or no longer supported by their
+    document.
+    """
+    at = home.now_ms()
+    for memory, quality, recalls in home.reviews.low_quality():
+        detail = f"quality {quality:.2f} after {recalls} recalls"
+        home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
+    doubts = home.reviews.doubts()
+    older = {doubt.older for doubt in doubts}
+    contradicted = {
+        entry.memory for entry in home.reviews.pending() if entry.reason is Reason.CONTRADICTED
+    }
+    if contradicted - older:
+        home.reviews.end_doubts(sorted(older))
+    for doubt in doubts:
+        why = f" ({doubt.reason})" if doubt.reason else ""
+        detail = f"{doubt.newer[-_SHORT_ID_CHARACTERS:]} contradicts it{why}"
+        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
+    for proposed in home.memories.rows_of(home.reviews.proposed()).values():
+        detail = f"triggers: {', '.join(proposed.triggers)}" if proposed.triggers else ""
+        home.reviews.add(proposed.id, Reason.PROPOSED, detail, at, once=True)
+    for stale in _unsupported(home):
+        home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
+
+
+def _raise_importance(change: Change) -> None:
+    home = change.home
+    due = {steps.memory: steps for steps in home.usage.steps_due()}
+    if not due:
+        return
+    steps_taken = _steps_taken(home)
+    with change.transaction():
+        for memory in list(due):
+            steps = due.get(memory)
+            with contextlib.suppress(EditConflictError, UnusableVaultError):
+                if steps:
+                    _raise(
+                        change,
+                        replace(steps, applied=max(steps.applied, steps_taken.get(memory, 0))),
+                    )
+            if change.yield_locks():
+                due = {steps.memory: steps for steps in home.usage.steps_due()}
+
+
+def _raise(change: Change, due: StepsDue) -> None:
+    home = change.home
+    memory = home.memories.find(due.memory)
+    if memory is None or not memory.is_vouched:
+        return
+    importance = max(
+        memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.applied)
+    )
+    if importance > memory.importance:
+        note = change.entry(
+            RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned
+        )
+        change.set_importance(replace(memory, importance=importance), note)
+    home.usage.set_steps(memory.id, due.earned)
+
+
+def _steps_taken(home: Home) -> dict[str, int]:
+    steps_by_memory: dict[str, int] = {}
+    for item in ledger.read(home.ledger()):
+        memory, steps = str(item.details.get("memory")), item.details.get("steps")
+        if item.action == RAISED and isinstance(steps, int):
+            steps_by_memory[memory] = max(steps_by_memory.get(memory, 0), steps)
+    return steps_by_memory
+
+
+def _fold(change: Change, spool: Path, deadline: float) -> int:
+    home = change.home
+    now = home.now_ms()
+    count = 0
+    with home.transaction():
+        if home.usage.value("folded") == spool.name:
+            return 0
+        uses = sorted(
+            (replace(use, at=min(use.at, now)) for use in _read(spool)), key=lambda use: use.at
+        )
+        for position in range(_counted_lines(home, spool), len(uses)):
+            use = uses[position]
+            session = use.session or _sitting_at(home, use.at)
+            _count(home, session, use)
+            use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
+            count += 0 if use.is_look else len(use.ids)
+            save_position = partial(home.usage.set_value, _progress_key(spool), str(position + 1))
+            if change.yield_locks(save_position) and _counted_lines(home, spool) != position + 1:
+                return count
+            if time.monotonic() > deadline:
+                save_position()
+                return count
+        home.co_recall.forget_faded(today(home))
+        home.session_uses.forget(now - _RETENTION_MS)
+        home.usage.set_value("folded", spool.name)
+        home.usage.drop_value(_progress_key(spool))
+    return count
+
+
+def _counted_lines(home: Home, spool: Path) -> int:
+    if home.usage.value("folded") == spool.name:
+        return -1
+    done = home.usage.value(_progress_key(spool)) or ""
+    return int(done) if done.isdecimal() else 0
+
+
+def _progress_key(spool: Path) -> str:
+    # Processes that share a database have separate spools.
+    return f"folding {spool.name}"
+
+
+def _count(home: Home, session: str, use: Use) -> None:
+    first: set[str] = set()
+    if use.is_look:
+        home.usage.look(use.ids)
+    else:
+        # Recalls of a memory in one session count once a day.
+        first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
+        home.usage.record(use.ids, use.at, first=first)
+    home.session_uses.record(session, use.ids, use.at, recalled=first)
+
+
+def _sitting_at(home: Home, at: int) -> str:
+    """Return a session name that is shared by uses less than 30 minutes apart."""
+    start, last = noted_pair(home.usage.value("sitting"), (0, 0))
+    if abs(at - last) > _SITTING_GAP_MS:
+        start = at
+    home.usage.set_value("sitting", json.dumps([start, max(at, last)]))
+    return f"sitting:{start}"
+
+
+def _read(spool: Path) -> Iterator[Use]:
+    for values in lines(spool):
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
+            ids = tuple(map(ledger.check_text, values["ids"]))
+            at, session = int(values["at"]), values.get("session")
+            if 0 <= at < _LATEST_MS:
+                name = ledger.check_text(session) if session else None
+                yield Use(at, ids, name, bool(values.get("look")))
+
+
+def _unsupported(home: Home) -> Iterator[str]:
+    """Yield the ids of active memories that their source document no longer supports."""
+    tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
+    rows = home.reviews.unfounded(tools)
+    for memory in home.memories.rows_of(rows).values():
+        stems = {
+            stem(word)
+            for session in home.sessions.find(memory.source.session or "")
+            for item in home.sessions.turns_of(session.row)
+            for word in words(item.turn.text)
+        }
+        if not stems.issuperset(map(stem, words(memory.content))):
+            yield memory.id
+
+
+def note_stale(home: Home) -> None:
+    """Let plugins mark memories that might be outdated."""
+    for note in load_usable_plugins(STALE).values():
+        note(home)
+
 
 # -- Quality -------------------------------------------------------------------
 #
@@ -99,225 +371,3 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 def maturity(usage: Usage) -> Maturity:
     """Return a memory's maturity: established from 5 accesses, proven from 20, else candidate."""
     return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
-
-
-# -- History -------------------------------------------------------------------
-
-
-@operation("history", by_key=True)
-def history_of(home: Home, reference: fields.Reference) -> list[home_views.Step]:
-    """Return a memory with all predecessors and successors, oldest first.
-
-    Raises NotFoundError, ConflictError.
-    """
-    edit.catch_up(home)
-    memory = store.get(home, reference)
-    chain = {memory.id: memory}
-    _add_predecessors(home, memory, chain)
-    newest = memory
-    while newest.superseded_by and newest.superseded_by not in chain:
-        newer = home.memories.find(newest.superseded_by)
-        if newer is None:
-            break
-        newest = chain[newer.id] = newer
-        _add_predecessors(home, newer, chain)
-    ordered = sorted(chain.values(), key=lambda item: (_start_of(item), item.last_said, item.id))
-    steps = []
-    for item in ordered:
-        newer = chain.get(item.superseded_by or "")
-        steps.append(
-            home_views.Step(
-                item,
-                _start_of(item),
-                item.valid.until,
-                item.superseded_by,
-                judge.superseded_ids(newer).get(item.id) if newer else None,
-                item.id == memory.id,
-            )
-        )
-    return steps
-
-
-def bring_back(home: Home, reference: str) -> Memory:
-    """Restore a superseded or retired memory and return it.
-
-    Its successor stays active, and later comparisons supersede neither memory. Its closed reviews
-    are reopened. Raises NotFoundError, or ConflictError for an active memory or an ambiguous
-    reference.
-    """
-    edit.catch_up(home)
-    memory = store.get(home, reference)
-    if memory.is_active:
-        raise ConflictError(
-            f"{memory.subject!r} is neither superseded nor retired",
-            hint=f"nacre show {memory.id[-8:]}",
-        )
-    followers = _followers(home, memory)
-    contexts = memory.suppressed_contexts
-    if memory.retired:
-        contexts = tuple(context for context in contexts if context not in judge.SUPPRESSED)
-    apart = (Link(judge.APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
-    restored = replace(
-        judge.active_again(memory) if memory.superseded_by else memory,
-        retired=None,
-        suppressed_contexts=contexts,
-        links=(*memory.links, *apart),
-    )
-    superseded_again = judge.reconcile(home, [(None, restored)]) if memory.retired else []
-    changed = [
-        restored,
-        *(judge.without_link(newer, memory.id) for newer in followers),
-        *superseded_again,
-    ]
-    with (
-        home.change("unretire", subject=operations.subject_of(changed)) as change,
-        change.transaction(),
-    ):
-        change.put(changed, [change.entry("unretire", memory=memory.id)])
-        if memory.retired:
-            home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
-    return changed[0]
-
-
-def _add_predecessors(home: Home, memory: Memory, chain: dict[str, Memory]) -> None:
-    stack = [memory]
-    while stack:
-        older = [old for old in home.memories.replaced_by(stack.pop().id) if old.id not in chain]
-        chain.update((old.id, old) for old in older)
-        stack += older
-
-
-def _followers(home: Home, memory: Memory) -> list[Memory]:
-    sources = [
-        link.source
-        for link in home.links.of(memory.id)
-        if (link.rel, link.target) == (judge.SUPERSEDES, memory.id)
-    ]
-    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *sources])
-    followers = (home.memories.find(newer) for newer in ids if newer != memory.id)
-    return [newer for newer in followers if newer]
-
-
-def _start_of(memory: Memory) -> date:
-    return memory.valid.since or day_of(memory.created)
-
-
-# -- Memories that might be outdated -------------------------------------------
-
-
-def note_stale(home: Home) -> None:
-    """Let plugins mark memories that might be outdated."""
-    for note in load_usable_plugins(STALE).values():
-        note(home)
-
-
-# -- Viewing a memory ----------------------------------------------------------
-
-
-_MAX_COMPANIONS = 10
-
-
-@operation("look", by_key=True)
-def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
-    """Return a memory with its evidence, links, file and usage."""
-    memory = read_memory(home, request)
-    file = home.files.file_of(memory.id)
-    stale = home.memories.stale().get(memory.id)
-    newer = ", ".join(other[-8:] for other in home.reviews.newer([memory.id]).get(memory.id, ()))
-    usage = home.usage.of([memory.id])[memory.id]
-    edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
-    memories = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
-    companions = (
-        home_views.CompanionView(memories[edge.other], edge.weight, edge.sessions) for edge in edges
-    )
-    return home_views.MemoryView(
-        memory,
-        decision.evidence_of(home, memory),
-        _links(home, memory),
-        file.path if file else None,
-        usage,
-        maturity(usage),
-        tuple(companions),
-        store.etag_of(home, memory),
-        stale[1] if stale else f"see {newer}" if newer else None,
-        deliveries(home.settings.home, memory.id),
-    )
-
-
-@operation("beliefs", by_key=True)
-def list_beliefs(
-    home: Home,
-    *,
-    project: fields.OnlyProject = None,
-    kinds: Annotated[tuple[Kind, ...], bounds("Only statements of these kinds.")] = (
-        Kind.PREFERENCE,
-        Kind.DECISION,
-        Kind.FACT,
-    ),
-    replaced: Annotated[bool, bounds("Include the statements that were superseded.")] = False,
-    limit: fields.Limit = 50,
-    offset: fields.Offset = 0,
-) -> home_views.Beliefs:
-    """List the statements about a project that nacre considers true, newest first.
-
-    Without a project, list the statements about the owner: those that apply everywhere.
-    """
-    edit.catch_up(home)
-    criteria = Filter(
-        (project,) if project else (),
-        strict=True,
-        exclude_projects=() if project else tuple(home.memories.projects()),
-        kinds=kinds,
-        trusted=True,
-        settled=True,
-    )
-    rows, total = home.selection.list_memories(
-        criteria, limit=limit, offset=offset, today=home.today(), for_list=False
-    )
-    beliefs = []
-    for memory in home.memories.by_rows(rows).values():
-        chain: dict[str, Memory] = {}
-        if replaced:
-            _add_predecessors(home, memory, chain)
-        beliefs.append(
-            home_views.Belief(
-                memory,
-                next(iter(decision.evidence_of(home, memory)), None),
-                tuple(sorted(chain.values(), key=lambda old: old.created, reverse=True)),
-            )
-        )
-    return home_views.Beliefs(tuple(beliefs), total)
-
-
-@operation("get", by_key=True)
-def read_memory(home: Home, request: decision.GetRequest) -> Memory:
-    """Return a memory in any state.
-
-    If ``update`` is set, this counts as a use of the memory. Raises NotFoundError, ConflictError.
-    """
-    edit.catch_up(home)
-    memory = store.get(home, request.reference)
-    if request.update and memory.is_active:
-        store.spool_use(home, [memory.id], session=request.session, is_look=True)
-    return memory
-
-
-def _links(home: Home, memory: Memory) -> tuple[home_views.LinkView, ...]:
-    views = []
-    for link in home.links.of(memory.id):
-        is_outgoing = link.source == memory.id
-        other = link.target if is_outgoing else link.source
-        linked = home.memories.find(other)
-        views.append(
-            home_views.LinkView(
-                link.rel,
-                other,
-                linked.subject if linked else None,
-                is_outgoing,
-                link.origin,
-                link.reason,
-                link.strength,
-                link.valid,
-            )
-        )
-    return tuple(views)

@@ -33,9 +33,9 @@ from nacre.home.location import with_dependencies
 from nacre.home.projects import without_what_is_over
 from nacre.home.spending import model_for
 from nacre.llm.failures import ask, schema_of
-from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
-from nacre.memories.store import spool_use
+from nacre.memories.history import evidence_of
+from nacre.memories.usage import spool_use
 from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.recall.question import Question, is_question_word, read_question

@@ -17,17 +17,9 @@ from nacre.home.home import BUNDLED, Home
 from nacre.home.location import with_dependencies
 from nacre.home.spending import embedder_of
 from nacre.llm.calibration import calibration_of
-from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
-from nacre.memories.store import (
-    fold_usage,
-    get,
-    queue_reviews,
-    session_name,
-    spool_use,
-    today,
-    use_together,
-)
+from nacre.memories.history import evidence_of
+from nacre.memories.store import get
 from nacre.memories.usage import (
     BY_WORDS,
     LEAST_REPLY,
@@ -35,7 +27,13 @@ from nacre.memories.usage import (
     REPLY_CHARACTERS,
     REPLY_SHARE,
     Borders,
+    fold_usage,
     quality_after,
+    queue_reviews,
+    session_name,
+    spool_use,
+    today,
+    use_together,
     verdict,
 )
 from nacre.memories.vectors import passages

@@ -26,8 +26,7 @@ from nacre.home.operations import subject_of
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.placement import as_confirmation
-from nacre.memories.store import fold_usage
-from nacre.memories.usage import is_protected
+from nacre.memories.usage import fold_usage, is_protected
 from nacre.operations import operation
 from nacre.recall.pins import PinCheck, check_pins
 from nacre.review.consolidate import (

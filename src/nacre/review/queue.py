@@ -40,7 +40,6 @@ from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.learn.explicit import leans
 from nacre.learn.sentences import language_of, utterances
 from nacre.llm.calibration import calibration_of
-from nacre.memories.decision import Expected, keep
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import (
     APART,
@@ -56,15 +55,9 @@ from nacre.memories.judge import (
     without_doubt,
 )
 from nacre.memories.placement import place, rarity_of, unite
-from nacre.memories.store import (
-    fold_usage,
-    get,
-    queue_reviews,
-    refuse_broken,
-    refuse_changed,
-    retire,
-)
-from nacre.memories.usage import KEPT_QUALITY, note_stale
+from nacre.memories.requests import Expected, keep
+from nacre.memories.store import get, refuse_broken, refuse_changed, retire
+from nacre.memories.usage import KEPT_QUALITY, fold_usage, note_stale, queue_reviews
 from nacre.operations import operation
 from nacre.recall import recall as recall_recall
 from nacre.recall.question import is_question_word

@@ -15,8 +15,8 @@ from msgspec import Meta
 from nacre.base.bounds import bounds, bounds_of
 from nacre.base.plain import JsonObject
 from nacre.learn import requests
-from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
 from nacre.memories.graph import NewLink, Relation, TraverseRequest, Way
+from nacre.memories.requests import ListRequest, RetireRequest, StoreRequest
 from nacre.serve.catalogue import request_of
 from nacre.sessions.find import DidQuery, SessionRequest
 from nacre.values.memory import Expiry, Kind, Scope, SessionFilter

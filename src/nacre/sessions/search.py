@@ -19,7 +19,7 @@ from nacre.home.home import Home
 from nacre.home.location import find_session, project_of_folder
 from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
 from nacre.learn import discovery
-from nacre.memories import edit, store
+from nacre.memories import edit, usage
 from nacre.operations import operation
 from nacre.readers import nacre_chat, registry
 from nacre.readers.conversation import is_own_call
@@ -72,7 +72,7 @@ def _view(home: Home, stored: StoredSession) -> SessionView:
     ]
     memories = tuple(memory for memory in learned if memory and memory.is_active)
     children = home.sessions.children(stored.row)
-    injections = home.usage.outcomes(store.session_name(stored.session.id))
+    injections = home.usage.outcomes(usage.session_name(stored.session.id))
     active = home.sessions.active([stored.row, *(child.row for child in children)])
     parents = (
         home.sessions.find(f"{stored.session.tool}:{stored.session.parent}")

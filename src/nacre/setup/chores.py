@@ -36,8 +36,7 @@ from nacre.hosts import own_memory
 from nacre.learn.ingest import find_session, read_recent, read_session
 from nacre.learn.learn import learn
 from nacre.memories.edit import catch_up
-from nacre.memories.store import fold_usage, session_name
-from nacre.memories.usage import note_stale
+from nacre.memories.usage import fold_usage, note_stale, session_name
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.recall.pins import check_pins

@@ -1145,6 +1145,21 @@ export interface Operations {
     project?: string | null;
     limit?: number;
   }, GraphMap];
+  "history": [{
+    reference: string;
+  }, Array<NacreHomeViewsStep>];
+  "look": [{
+    reference: string;
+    update?: boolean;
+    session?: string | null;
+  }, MemoryView];
+  "beliefs": [{
+    project?: string | null;
+    kinds?: Array<Kind>;
+    replaced?: boolean;
+    limit?: number;
+    offset?: number;
+  }, Beliefs];
   "project-rename": [{
     project: string;
     name: string;
@@ -1204,21 +1219,6 @@ export interface Operations {
     reason?: string | null;
     persist?: boolean;
   }, Array<Memory>];
-  "history": [{
-    reference: string;
-  }, Array<NacreHomeViewsStep>];
-  "look": [{
-    reference: string;
-    update?: boolean;
-    session?: string | null;
-  }, MemoryView];
-  "beliefs": [{
-    project?: string | null;
-    kinds?: Array<Kind>;
-    replaced?: boolean;
-    limit?: number;
-    offset?: number;
-  }, Beliefs];
   "pin": [{
     question: string;
     answer?: string;

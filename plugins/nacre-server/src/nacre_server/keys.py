@@ -12,7 +12,7 @@ from typing import TypeVar
 from nacre.base.ids import utc_now
 from nacre.errors import NacreError, NotFoundError
 from nacre.home.home import Home, open_home
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.protocols import Embedder
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Homes

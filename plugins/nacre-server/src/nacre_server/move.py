@@ -34,7 +34,7 @@ from nacre.home.location import is_empty
 from nacre.home.operations import apply_intents
 from nacre.home.spending import fold_notes
 from nacre.memories.edit import scan
-from nacre.memories.store import fold_usage
+from nacre.memories.usage import fold_usage
 from nacre.operations import operation
 from nacre.settings import Settings, unwrite_setting, write_setting
 from nacre.store.schema import Database, Indexed, Row
