@@ -143,6 +143,12 @@ class ChannelRefusedError(NacreError):
     code = "channel_refused"
 
 
+class DiskFullError(UnavailableError):
+    """The disk is full."""
+
+    code = "disk_full"
+
+
 class StoreBusyError(UnavailableError):
     """Another process is using the database."""
 

@@ -10,9 +10,9 @@ from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, from_ms
 from nacre.base.text import to_text
 from nacre.errors import (
+    DiskFullError,
     EditConflictError,
     InvalidMemoryError,
-    UnavailableError,
     UnusableVaultError,
 )
 from nacre.home.change import Change, read_pages
@@ -477,7 +477,7 @@ def catch_up(home: Home, seconds: float = _CATCH_UP_SECONDS) -> None:
     """Index changed memory files, waiting at most ``seconds``. A full disk is no error."""
     try:
         scan(home, patience_seconds=max(seconds, _MIN_PATIENCE_SECONDS))
-    except UnavailableError as error:
+    except DiskFullError as error:
         home.problems.append(f"recent manual edits are not read yet: {error.message}")
 
 

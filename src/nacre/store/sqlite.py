@@ -26,6 +26,7 @@ from nacre.base.locks import Observe
 from nacre.base.sql import Queries, bind, statements
 from nacre.base.text import to_bytes
 from nacre.errors import (
+    DiskFullError,
     NacreError,
     SchemaTooNewError,
     StoreBusyError,
@@ -554,8 +555,8 @@ def _keep_a_log(connection: apsw.Connection) -> None:
             time.sleep(_LOCK_RETRY_SECONDS)
 
 
-def _disk_full(path: Path) -> UnavailableError:
-    return UnavailableError(
+def _disk_full(path: Path) -> DiskFullError:
+    return DiskFullError(
         f"the disk that holds {path} is full", hint="free some space; nothing was lost"
     )
 
