@@ -285,8 +285,10 @@ def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
 
 
 def _render_quotes(paper: Paper, quotes: Sequence[Quote]) -> None:
-    for quote in quotes:
-        paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
+    for item in quotes:
+        paper.line(
+            dim(f"#{item.seq} "), speaker_name(item.speaker), f": {item.excerpt}", indent=_INDENT
+        )
 
 
 def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
