@@ -510,7 +510,7 @@ def _render_fix(paper: Paper, result: views.FixResult) -> None:
             paper.blank()
         _render_trouble(paper, trouble)
     if result.talk:
-        paper.title("No command failed with this error, but it was discussed:")
+        paper.title("Discussed, but no command failed:")
         paper.blank()
         hits.render_results(paper, result.talk)
     if result.lessons:
@@ -535,10 +535,7 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
 
 def _render_trouble(paper: Paper, trouble: Trouble) -> None:
     paper.framed(trouble.error, "tool output")
-    counts = joined(
-        (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
-    )
-    paper.note(counts if trouble.mended else f"{counts} · no known fix")
+    paper.note(joined((count(trouble.times, "time"), f"in {count(trouble.sessions, 'session')}")))
     for repair in trouble.repairs:
         paper.blank()
         _render_repair(paper, repair)
@@ -548,13 +545,17 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
     paper.line(mark, "   ", dim(_describe_place(repair)), hang=_INDENT)
     _render_call(paper, repair.failed, indent=_INDENT)
-    again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
-    if repair.worked:
-        paper.note(joined((again, "then worked:")) if again else "then worked:", indent=_INDENT)
-        for call in repair.steps:
-            _render_call(paper, call, indent=_INDENT + 2)
-    else:
-        paper.note(joined((again, "no later success")), indent=_INDENT)
+    again = f"failed {count(repair.attempts, 'more time')}" if repair.attempts else ""
+    ending = (
+        "then worked:"
+        if repair.worked
+        else "not run again after:"
+        if repair.steps
+        else "no later success"
+    )
+    paper.note(joined((again, ending)), indent=_INDENT)
+    for call in repair.steps:
+        _render_call(paper, call, indent=_INDENT + 2)
     _render_turn(paper, repair.words, "said", repair)
 
 
@@ -587,10 +588,6 @@ def _describe_place(deed: _Deed) -> str:
 
 def _turns(number: int) -> str:
     return f"in {count(number, 'turn')}" if number else "never"
-
-
-def _times(number: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 # ----------------------------------------------------------------------------

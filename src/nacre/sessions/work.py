@@ -396,17 +396,17 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
     wanted = goals(failure.call)
-    steps = []
+    steps, unrelated = list[ToolCall](), list[ToolCall]()
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
         if call.action not in _CHANGING_ACTIONS:
             continue
-        if (
-            call.outcome == "ok"
-            and not all(map(conversation.looks, goals(call)))
-            and concerns(call, failure.call)
-        ):
-            steps.append(call)
+        if call.outcome == "ok" and not all(map(conversation.looks, goals(call))):
+            if concerns(call, failure.call):
+                steps.append(call)
+                place = seq
+            else:
+                unrelated.append(call)
         if not wanted & goals(call):
             continue
         place = seq
@@ -414,6 +414,10 @@ def _repair(home: Home, failure: _Failure) -> Repair:
             worked = True
             break
         attempts += call.failed
+        if likeness(failure.terms, [terms_of(call.error or "")]) >= _SAME_ERROR_LIKENESS:
+            steps.clear()  # they did not help
+    if worked and len(steps) < 2:
+        steps = unrelated[-1:] + steps
     return Repair(
         session=stored.session,
         project=stored.project,
@@ -422,7 +426,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         failed=failure.call,
         worked=worked,
         attempts=attempts,
-        steps=tuple(_merge_edits(steps)) if worked else (),
+        steps=tuple(_merge_edits(steps)),
         words=recall_recall.answer_after(home, stored.row, max(place, failure.turn.seq + 1)),
     )
 
