@@ -72,6 +72,9 @@ class Settings:
     is_temporary: bool = False
     """True if the home is deleted when the process ends, so that no later work may be queued."""
 
+    unknown: tuple[str, ...] = ()
+    """Settings in the file that nacre does not know, and ignores."""
+
     def __getitem__(self, key: str) -> Any:
         return self.values[setting_of(key).key].value
 
@@ -206,9 +209,8 @@ def load_settings(
     written = _read_file(config)
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in KEYS}
-    for key in written:
-        setting_of(key)
-    return Settings(folder, config, database, values, environ, owner)
+    unknown = tuple(written.keys() - values.keys())
+    return Settings(folder, config, database, values, environ, owner, unknown=unknown)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
@@ -235,14 +237,14 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file. Raises InvalidSettingsError."""
-    setting_of(key)
+    """Remove a setting from the config file, even an unknown one. Raises InvalidSettingsError."""
     if key not in _read_file(config):
+        setting_of(key)
         return
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     section, _, name = key.partition(".")
-    table = document[section]
-    del table[name]
+    table = document.get(section, {}) if name else document
+    table.pop(name or section, None)
     files.write_file(config, tomlkit.dumps(document))
 
 
@@ -290,8 +292,8 @@ def _read_file(config: Path) -> dict[str, Any]:
         ) from error
     flat: dict[str, Any] = {}
     for section, values in document.items():
-        if not isinstance(values, dict):
-            setting_of(section)
-        for name, value in values.items():
-            flat[f"{section}.{name}"] = value
+        if isinstance(values, dict):
+            flat |= {f"{section}.{name}": value for name, value in values.items()}
+        else:
+            flat[section] = values
     return flat
