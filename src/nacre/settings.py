@@ -228,9 +228,7 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
         tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     )
     section, _, name = key.partition(".")
-    if section not in document:
-        document[section] = tomlkit.table()
-    document[section][name] = converted
+    document.setdefault(section, tomlkit.table())[name] = converted
     files.make_folder(config.parent)
     files.write_file(config, tomlkit.dumps(document))
     return converted

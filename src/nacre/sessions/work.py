@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product, starmap
 from pathlib import Path
 
 from nacre.base.frozen import frozen
@@ -89,16 +90,7 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
     Names such as ``ModuleNotFoundError`` weigh three times as much as other words, and generic
     words a quarter as much.
     """
-    stored_lines = list(stored)
-    return max(
-        (
-            _overlap(terms, stored_terms)
-            for terms in requested
-            for stored_terms in stored_lines
-            if terms and stored_terms
-        ),
-        default=0.0,
-    )
+    return max(starmap(_overlap, product(requested, stored)), default=0.0)
 
 
 def search_words(lines: Sequence[str]) -> list[str]:
