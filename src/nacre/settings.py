@@ -265,13 +265,11 @@ def _read_file(config: Path) -> dict[str, Any]:
     try:
         with files.open_to_read(os.path.realpath(config)) as file:
             data = file.read(_MAX_BYTES + 1)
-        text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+    except OSError as error:
         raise InvalidSettingsError(
-            f"cannot read {config}: {reason}", hint="check its permissions"
+            f"cannot read {config}: {error.strerror}", hint="check its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
         raise InvalidSettingsError(
@@ -279,12 +277,8 @@ def _read_file(config: Path) -> dict[str, Any]:
             hint="check that it is the right file",
         )
     try:
-        document = tomllib.loads(text)
-    except RecursionError as error:
-        raise InvalidSettingsError(
-            f"{config} is nested too deeply", hint="correct or remove that line"
-        ) from error
-    except ValueError as error:  # TOMLDecodeError, or a number with too many digits
+        document = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
         raise InvalidSettingsError(
             f"{config} is not valid TOML: {error}", hint="correct or remove that line"
         ) from error

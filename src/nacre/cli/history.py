@@ -409,7 +409,9 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
             f"{count(len(plan.released), 'memory')} retired: their successors are deleted", indent=2
         )
     if not report.is_erased:
-        text = "Another process is using the database, so part of the content is still there; nacre ingest removes it."
+        text = (
+            "Another process uses the database, so some content remains; nacre ingest removes it."
+        )
         paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     for kind in dict.fromkeys(place.what for place in report.unreached):

@@ -189,10 +189,6 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     if explain and result.context:
         paper.heading("Context for an agent")
         paper.body(result.context, indent=2)
-    _render_steps(paper, result, explain=explain)
-
-
-def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     paper.blank()
     steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
     paper.note("; ".join(steps), hang=2)
@@ -203,11 +199,9 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
             "no language model is set, so rules decided everything (nacre config set models.default)",
             hang=2,
         )
-    lanes = result.lanes if explain else result.degraded
-    if lanes:
-        paper.note(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}", hang=2)
+    hits.render_lanes(paper, result, explain=explain)
     if explain:
-        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms")
+        paper.note(f"model: {result.model or 'none'}")
 
 
 # ----------------------------------------------------------------------------
@@ -526,11 +520,9 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         paper.line(change.path, indent=_INDENT)
     _render_turn(paper, change.request, "asked", change)
     _render_turn(paper, change.words, "said", change)
-    counts = [f"edited {_turns(change.edits)}"] if change.edits else []
-    counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
-    counts += [f"{change.failed} failed"] if change.failed else []
-    if counts:
-        paper.note(joined(counts), indent=_INDENT)
+    done = f"edited {_turns(change.edits)}" if change.edits else f"read {_turns(change.reads)}"
+    failed = f"{change.failed} failed" if change.failed else ""
+    paper.note(joined((done, failed)), indent=_INDENT)
 
 
 def _render_trouble(paper: Paper, trouble: Trouble) -> None:

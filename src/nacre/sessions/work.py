@@ -277,7 +277,6 @@ _MAX_STEPS = 6
 _MIN_LIKENESS = 0.5
 _MIN_LIKENESS_IN_TALK = 0.6
 _SAME_ERROR_LIKENESS = 0.8
-_MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
 _CHANGING_ACTIONS = (Action.RUN, Action.EDIT, Action.FETCH)
 
@@ -302,17 +301,12 @@ class _Failure:
 def fix(home: Home, query: FixQuery) -> FixResult:
     """Return what followed earlier errors that resemble the given error.
 
-    Raises InvalidQueryError if the error is empty or too long.
+    Raises InvalidQueryError if the error is empty.
     """
     if not query.error.strip():
         raise InvalidQueryError(
             "the error to look for is empty",
             hint='nacre fix "<the error>", or paste it: … | nacre fix -',
-        )
-    if len(query.error) > _MAX_CHARACTERS:
-        raise InvalidQueryError(
-            f"the error is longer than {_MAX_CHARACTERS:,} characters",
-            hint="give only its last lines",
         )
     lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
