@@ -231,9 +231,7 @@ SETTINGS: tuple[Setting, ...] = (
         "the project of each conversation label: label = project",
         dict[str, str],
     ),
-    Setting(
-        "daemon.enabled", True, "let hooks and nacre mcp start the daemon if it is not running"
-    ),
+    Setting("daemon.enabled", True, "let hooks and nacre mcp start the daemon"),
     Setting(
         "daemon.idle_minutes",
         30.0,
@@ -269,7 +267,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.debounce_seconds",
         1.5,
-        "seconds to wait after a message; messages in this time are answered together",
+        "seconds to wait for further messages before an answer",
         is_hidden=True,
     ),
     Setting(
@@ -367,23 +365,21 @@ def check(key: str, value: Any) -> Any:
         raise InvalidSettingsError(
             f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}"
         ) from error
-    if key in CHOICES and converted not in CHOICES[key]:
-        raise InvalidSettingsError(
-            f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}"
-        )
     if setting.type in (int, float):
         least = _LEAST.get(key, 0)
         if not converted >= least:
             raise InvalidSettingsError(f"{key} must be at least {least}", hint=setting.summary)
     if converted and key in _CHECKS:
         _CHECKS[key](converted)
-    if key in _MODELS and not _MODEL.fullmatch(converted):
+    hint = None
+    if key in CHOICES and converted not in CHOICES[key]:
+        hint = f"one of: {', '.join(filter(None, CHOICES[key]))}"
+    elif key in _MODELS and not _MODEL.fullmatch(converted):
         hint = "provider:model, such as ollama:qwen3 or anthropic:sonnet; or none"
+    elif key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
+        hint = f"{setting.summary}; see docs/embeddings.md"
+    if hint:
         raise InvalidSettingsError(f"{key} cannot be {value!r}", hint=hint)
-    if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
-        raise InvalidSettingsError(
-            f"{key} cannot be {value!r}", hint=f"{setting.summary}; see docs/embeddings.md"
-        )
     return converted
 
 

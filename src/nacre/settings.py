@@ -72,6 +72,9 @@ class Settings:
     is_temporary: bool = False
     """True if the home is deleted when the process ends, so that no later work may be queued."""
 
+    unknown: tuple[str, ...] = ()
+    """Settings in the file that nacre does not know, and ignores."""
+
     def __getitem__(self, key: str) -> Any:
         return self.values[setting_of(key).key].value
 
@@ -206,9 +209,8 @@ def load_settings(
     written = _read_file(config)
     written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in KEYS}
-    for key in written:
-        setting_of(key)
-    return Settings(folder, config, database, values, environ, owner)
+    unknown = tuple(written.keys() - values.keys())
+    return Settings(folder, config, database, values, environ, owner, unknown=unknown)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
@@ -226,23 +228,21 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
         tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     )
     section, _, name = key.partition(".")
-    if section not in document:
-        document[section] = tomlkit.table()
-    document[section][name] = converted
+    document.setdefault(section, tomlkit.table())[name] = converted
     files.make_folder(config.parent)
     files.write_file(config, tomlkit.dumps(document))
     return converted
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file. Raises InvalidSettingsError."""
-    setting_of(key)
+    """Remove a setting from the config file, even an unknown one. Raises InvalidSettingsError."""
     if key not in _read_file(config):
+        setting_of(key)
         return
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
     section, _, name = key.partition(".")
-    table = document[section]
-    del table[name]
+    table = document.get(section, {}) if name else document
+    table.pop(name or section, None)
     files.write_file(config, tomlkit.dumps(document))
 
 
@@ -265,13 +265,11 @@ def _read_file(config: Path) -> dict[str, Any]:
     try:
         with files.open_to_read(os.path.realpath(config)) as file:
             data = file.read(_MAX_BYTES + 1)
-        text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+    except OSError as error:
         raise InvalidSettingsError(
-            f"cannot read {config}: {reason}", hint="check its permissions"
+            f"cannot read {config}: {error.strerror}", hint="check its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
         raise InvalidSettingsError(
@@ -279,19 +277,15 @@ def _read_file(config: Path) -> dict[str, Any]:
             hint="check that it is the right file",
         )
     try:
-        document = tomllib.loads(text)
-    except RecursionError as error:
-        raise InvalidSettingsError(
-            f"{config} is nested too deeply", hint="correct or remove that line"
-        ) from error
-    except ValueError as error:  # TOMLDecodeError, or a number with too many digits
+        document = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
         raise InvalidSettingsError(
             f"{config} is not valid TOML: {error}", hint="correct or remove that line"
         ) from error
     flat: dict[str, Any] = {}
     for section, values in document.items():
-        if not isinstance(values, dict):
-            setting_of(section)
-        for name, value in values.items():
-            flat[f"{section}.{name}"] = value
+        if isinstance(values, dict):
+            flat |= {f"{section}.{name}": value for name, value in values.items()}
+        else:
+            flat[section] = values
     return flat

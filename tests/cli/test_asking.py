@@ -68,6 +68,27 @@ def test_recall_shows_or_omits_turns(nacre: Nacre, learned: dict[str, Any]) -> N
     assert len(nacre("recall", QUESTION, "--turns", "1", "--json").json["turns"]) == 1
 
 
+def test_quotes_show_their_position_in_the_session(nacre: Nacre, user_home: Path) -> None:
+    talk = (
+        ("user", "the loaves at the north oven come out pale, have a look"),
+        ("assistant", "Its thermostat reads twelve degrees too high."),
+        ("user", "compare the loaves with those of the south oven"),
+        ("assistant", "They are as dark as usual, and no thermostat was changed there."),
+        ("user", "never bake pale loaves for the market"),
+        ("assistant", "Noted."),
+    )
+    records = [said(role, text, at) for at, (role, text) in enumerate(talk)]
+    write_transcript(user_home / ".claude" / "projects" / "-x" / f"{SESSION}.jsonl", records)
+    nacre("ingest")
+    output = nacre("recall", "why were the loaves of the north oven pale?").out
+    quoted = dict(re.findall(r"^ +#(\d+) \w+: (\w+)", output, re.MULTILINE))
+    assert quoted
+    assert (
+        quoted.items()
+        <= {str(at): text.split()[0].strip(".") for at, (_, text) in enumerate(talk)}.items()
+    )
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_limit_is_the_number_of_results(nacre: Nacre, learned: dict[str, Any], limit: int) -> None:
     everything = nacre("recall", QUESTION).out

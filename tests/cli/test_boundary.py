@@ -159,10 +159,24 @@ def test_invalid_config_file_is_named_and_help_still_works(nacre: Nacre, user_ho
     assert nacre("--version").out.startswith("nacre ")
 
 
-def test_an_unknown_key_in_the_config_file_is_named(nacre: Nacre, user_home: Path) -> None:
-    (user_home / ".nacre").mkdir()
-    (user_home / ".nacre" / "config.toml").write_text("[recall]\nlimti = 3\n", encoding="utf-8")
-    assert "no setting is called 'recall.limti'" in nacre("recall", "x", code=2).err
+@pytest.mark.parametrize("setting", ["recall.limti", "colours", "plumage.colour"])
+def test_unknown_settings_cause_a_warning_and_can_be_removed(
+    nacre: Nacre, user_home: Path, setting: str
+) -> None:
+    config = user_home / ".nacre" / "config.toml"
+    config.parent.mkdir(mode=0o700)
+    section, _, name = setting.partition(".")
+    unknown = f"[{section}]\n{name} = 3\n" if name else f"{section} = [1, 2]\n"
+    config.write_text(f"{unknown}[daemon]\nwatch = false\n", encoding="utf-8")
+    nacre("store", "The heron nests in May")
+    answer = nacre("recall", "heron")
+    assert "nests in May" in answer.out
+    assert f"warning: no setting is called {setting!r} (in {config}): " in answer.err
+    assert f"nacre config unset {setting}" in answer.err
+    assert setting in nacre("config", "unset", setting).out
+    assert nacre("recall", "heron").err == ""
+    assert "watch = false" in config.read_text(encoding="utf-8")
+    assert "no setting is called" in nacre("config", "unset", setting, code=2).err
 
 
 def test_broken_memory_file_permits_recall_and_is_not_overwritten(

@@ -12,26 +12,24 @@ from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 ERROR = "TypeError: oven is not iterable"
 
 
+def calls(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+    record = said("assistant", "", number)
+    block = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
+    record["message"]["content"] = [block]
+    return record
+
+
+def gives(number: int, output: str, *, fails: bool | None = False) -> dict[str, Any]:
+    """Return the result of the call before, without ``is_error`` if ``fails`` is None."""
+    record = said("user", "", number)
+    block = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": output}
+    record["message"]["content"] = [block if fails is None else {**block, "is_error": fails}]
+    return record
+
+
 @pytest.fixture
 def baked(nacre: Nacre, tmp_path: Path) -> None:
     """A session in which an edit repairs a failing command."""
-
-    def calls(number: int, name: str, **arguments: Any) -> dict[str, Any]:
-        record = said("assistant", "", number)
-        block = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
-        record["message"]["content"] = [block]
-        return record
-
-    def gives(number: int, output: str, *, fails: bool = False) -> dict[str, Any]:
-        record = said("user", "", number)
-        block = {
-            "type": "tool_result",
-            "tool_use_id": f"t{number - 1}",
-            "content": output,
-            "is_error": fails,
-        }
-        record["message"]["content"] = [block]
-        return record
 
     records = [
         said("user", "The oven page crashes, please mend it.", 1),
@@ -95,6 +93,46 @@ def test_fix_shows_the_solution_and_frames_tool_output(nacre: Nacre, baked: None
     assert answer.count("</untrusted>") == 1, "text cannot close its own frame"
     assert "then worked:" in answer
     assert "Edit: /code/acme-billing/src/oven.ts" in answer
+
+
+@pytest.mark.parametrize("is_run_again", [True, False])
+def test_fix_shows_the_repair_of_an_error_that_the_host_did_not_mark(
+    nacre: Nacre, tmp_path: Path, *, is_run_again: bool
+) -> None:
+    trace = f"> run\n{ERROR}\n    at bake (/code/acme-billing/src/oven.ts:3:5)\n\nNode.js v22.1.0"
+    again = [calls(8, "Bash", command="npm run bake"), gives(9, "12 loaves", fails=None)]
+    records = [
+        said("user", "Baking crashes, look into it.", 1),
+        calls(2, "Bash", command="npm run bake"),
+        gives(3, trace, fails=None),
+        said("assistant", "The oven is an object where a list is expected. Shall I change it?", 4),
+        said("user", "yes, change it", 5),
+        calls(6, "Edit", file_path="/code/acme-billing/src/oven.ts", new_string="[oven]"),
+        gives(7, "edited", fails=None),
+        *(again if is_run_again else ()),
+        said("assistant", "The oven is a list now.", 10),
+    ]
+    nacre("ingest", str(write_transcript(tmp_path / "unmarked.jsonl", records)))
+    answer = nacre("fix", ERROR).out
+    assert ("then worked:" if is_run_again else "not run again after:") in answer
+    assert "Edit: /code/acme-billing/src/oven.ts" in answer
+    assert "agent: The oven is a list now." in answer
+
+
+def test_fix_shows_the_last_change_before_the_success_if_no_step_names_the_error(
+    nacre: Nacre, tmp_path: Path
+) -> None:
+    records = [
+        calls(1, "Bash", command="npm run bake"),
+        gives(2, f"Exit code 1\n{ERROR}", fails=True),
+        calls(3, "Edit", file_path="/code/acme-billing/src/shelf.ts", new_string="[]"),
+        gives(4, "edited"),
+        calls(5, "Bash", command="npm run bake"),
+        gives(6, "12 loaves"),
+    ]
+    nacre("ingest", str(write_transcript(tmp_path / "shelf.jsonl", records)))
+    (repair,) = nacre("fix", ERROR, "--json").json["troubles"][0]["repairs"]
+    assert [step["action"] for step in repair["steps"]] == ["edit", "run"]
 
 
 def test_fix_reports_an_unknown_error(nacre: Nacre, baked: None) -> None:

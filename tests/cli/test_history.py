@@ -260,7 +260,7 @@ def test_forget_commit_has_its_own_message_without_file_names(
     nacre: Nacre, user_home: Path, lamp: str
 ) -> None:
     nacre("admin", "commit")
-    nacre("forget", "--memory", lamp, "--yes")
+    nacre("forget", lamp, "--yes")
     vault = user_home / ".nacre/vault"
     (vault / "note.txt").write_text("mine")
     nacre("admin", "commit")

@@ -700,6 +700,11 @@ class Run:
         click.echo("".join(self._output), nl=False)
         self._output.clear()
         warnings, problems = list(self.warnings), list(self.problems)
+        if "settings" in self.__dict__:
+            warnings += [
+                f"no setting is called {key!r} (in {self.settings.config}): nacre config unset {key} removes it"
+                for key in self.settings.unknown
+            ]
         if "home" in self.__dict__:
             warnings += sync.warnings_of(self.home, of_sync=self.keeps_history)
             problems += self.home.problems

@@ -139,7 +139,11 @@ def set_value(run: Run, key: str, value: str) -> None:
 def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
     settings = _mendable(key, "nacre config unset")
-    run.present(writers.unset_setting(settings, key), _render_change)
+    view = writers.unset_setting(settings, key)
+    if view:
+        run.present(view, _render_change)
+    else:
+        run.answer(view, Paper.title, "Removed", f": {key}")
 
 
 def _mendable(key: str, command: str) -> nacre_settings.Settings:

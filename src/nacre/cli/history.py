@@ -291,10 +291,10 @@ _ALL = "; --json lists all"
     examples=[
         "nacre forget --match 'Jordan Example' --dry-run",
         "nacre forget --project acme-billing --before 2026-01-01",
-        "nacre forget --memory 5f0c2a4d --yes",
+        "nacre forget 5f0c2a4d --yes",
     ],
 )
-@click.argument("words", nargs=-1, metavar="", type=TEXT)
+@click.argument("words", nargs=-1, metavar="[ID]...", type=TEXT)
 @option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
 @option("forget", "project", callback=None)
@@ -328,9 +328,9 @@ def forget(
     This cannot be undone. The ledger keeps ids and keyed hashes, so that no later ingest and no other machine
     restores the content. To hide memories from recall but keep them, retire them.
     """
-    if words:
+    if any(word.strip("0123456789abcdef-") for word in words):
         raise InvalidInputError(
-            "forget deletes permanently: an option must select the content to delete",
+            "select the content to delete by an id or an option",
             hint="--memory ID, --session ID or --match TEXT; with --dry-run, nothing is deleted",
         )
     if shows_list:
@@ -342,6 +342,7 @@ def forget(
         again = f": {reference}; nacre ingest reads it again if a transcript still has it"
         run.answer(allowed, Paper.title, "Allowed again", again, hang=2)
         return
+    selection["memories"] += words
     if examples and any(selection.values()):
         raise click.UsageError("--examples cannot be combined with other selections")
     if examples:
@@ -408,7 +409,9 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
             f"{count(len(plan.released), 'memory')} retired: their successors are deleted", indent=2
         )
     if not report.is_erased:
-        text = "Another process is using the database, so part of the content is still there; nacre ingest removes it."
+        text = (
+            "Another process uses the database, so some content remains; nacre ingest removes it."
+        )
         paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     for kind in dict.fromkeys(place.what for place in report.unreached):

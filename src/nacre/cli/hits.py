@@ -28,7 +28,7 @@ from nacre.values.session import Trust
 if TYPE_CHECKING:
     from nacre.home.views import LinkView, Listing
     from nacre.memories.graph import Hop, LinkLine
-    from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult
+    from nacre.values.recall import DeepResult, Evidence, Lane, MemoryHit, RecallResult
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -184,7 +184,7 @@ def render_answer(
             if result.time_words
             else f"Only results {result.span}."
         )
-    _render_lanes(paper, result, explain=explain)
+    render_lanes(paper, result, explain=explain)
     if result.truncated:
         paper.footer(more)
 
@@ -285,12 +285,15 @@ def _render_turn(paper: Paper, rank: int, hit: TurnHit) -> None:
 
 
 def _render_quotes(paper: Paper, quotes: Sequence[Quote]) -> None:
-    for quote in quotes:
-        paper.line(f"{speaker_name(quote.speaker, None)}: {quote.excerpt}", indent=_INDENT)
+    for item in quotes:
+        paper.line(
+            dim(f"#{item.seq} "), speaker_name(item.speaker), f": {item.excerpt}", indent=_INDENT
+        )
 
 
-def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    lanes: Sequence[Lane] = result.lanes if explain else result.degraded
+def render_lanes(paper: Paper, result: RecallResult | DeepResult, *, explain: bool) -> None:
+    """Print the lanes that failed or, with ``explain``, all lanes."""
+    lanes = result.lanes if explain else result.degraded
     corrected = joined(lane.note for lane in result.lanes if lane.name == "spelling")
     if corrected and not explain:
         paper.footer(f"spelling: {corrected}")

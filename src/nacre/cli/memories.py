@@ -337,14 +337,6 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     if view.links:
         paper.heading("Links")
         paper.table([_link_row(link) for link in view.links], indent=2)
-    if view.together:
-        paper.heading("Used or learned together with")
-        together = [(item.memory, f"{item.weight:.2f}", item.sessions) for item in view.together]
-        rows = [
-            (weight, dim(short_id(other)), count(sessions, "time"), other.subject)
-            for other, weight, sessions in together
-        ]
-        paper.table(rows, indent=2)
 
 
 def _by_model(memory: Memory, how: str) -> str:

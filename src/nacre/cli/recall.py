@@ -189,10 +189,6 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     if explain and result.context:
         paper.heading("Context for an agent")
         paper.body(result.context, indent=2)
-    _render_steps(paper, result, explain=explain)
-
-
-def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     paper.blank()
     steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
     paper.note("; ".join(steps), hang=2)
@@ -203,11 +199,9 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
             "no language model is set, so rules decided everything (nacre config set models.default)",
             hang=2,
         )
-    lanes = result.lanes if explain else result.degraded
-    if lanes:
-        paper.note(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}", hang=2)
+    hits.render_lanes(paper, result, explain=explain)
     if explain:
-        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms")
+        paper.note(f"model: {result.model or 'none'}")
 
 
 # ----------------------------------------------------------------------------
@@ -510,7 +504,7 @@ def _render_fix(paper: Paper, result: views.FixResult) -> None:
             paper.blank()
         _render_trouble(paper, trouble)
     if result.talk:
-        paper.title("No command failed with this error, but it was discussed:")
+        paper.title("Discussed, but no command failed:")
         paper.blank()
         hits.render_results(paper, result.talk)
     if result.lessons:
@@ -526,19 +520,14 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         paper.line(change.path, indent=_INDENT)
     _render_turn(paper, change.request, "asked", change)
     _render_turn(paper, change.words, "said", change)
-    counts = [f"edited {_turns(change.edits)}"] if change.edits else []
-    counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
-    counts += [f"{change.failed} failed"] if change.failed else []
-    if counts:
-        paper.note(joined(counts), indent=_INDENT)
+    done = f"edited {_turns(change.edits)}" if change.edits else f"read {_turns(change.reads)}"
+    failed = f"{change.failed} failed" if change.failed else ""
+    paper.note(joined((done, failed)), indent=_INDENT)
 
 
 def _render_trouble(paper: Paper, trouble: Trouble) -> None:
     paper.framed(trouble.error, "tool output")
-    counts = joined(
-        (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
-    )
-    paper.note(counts if trouble.mended else f"{counts} · no known fix")
+    paper.note(joined((count(trouble.times, "time"), f"in {count(trouble.sessions, 'session')}")))
     for repair in trouble.repairs:
         paper.blank()
         _render_repair(paper, repair)
@@ -548,13 +537,17 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
     paper.line(mark, "   ", dim(_describe_place(repair)), hang=_INDENT)
     _render_call(paper, repair.failed, indent=_INDENT)
-    again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
-    if repair.worked:
-        paper.note(joined((again, "then worked:")) if again else "then worked:", indent=_INDENT)
-        for call in repair.steps:
-            _render_call(paper, call, indent=_INDENT + 2)
-    else:
-        paper.note(joined((again, "no later success")), indent=_INDENT)
+    again = f"failed {count(repair.attempts, 'more time')}" if repair.attempts else ""
+    ending = (
+        "then worked:"
+        if repair.worked
+        else "not run again after:"
+        if repair.steps
+        else "no later success"
+    )
+    paper.note(joined((again, ending)), indent=_INDENT)
+    for call in repair.steps:
+        _render_call(paper, call, indent=_INDENT + 2)
     _render_turn(paper, repair.words, "said", repair)
 
 
@@ -587,10 +580,6 @@ def _describe_place(deed: _Deed) -> str:
 
 def _turns(number: int) -> str:
     return f"in {count(number, 'turn')}" if number else "never"
-
-
-def _times(number: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 # ----------------------------------------------------------------------------

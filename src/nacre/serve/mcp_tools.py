@@ -302,9 +302,7 @@ def _trouble(trouble: Trouble) -> str:
 def _repair(repair: Repair) -> str:
     day = f"{shown_day(repair.time)} " if repair.time else ""
     worked = "worked" if repair.worked else "did not visibly work"
-    steps = "; ".join(
-        filter(None, (shorten(step.input or step.name, 100) for step in repair.steps))
-    )
+    steps = "; ".join(shorten(step.input or step.name, 100) for step in repair.steps)
     words = shorten(repair.words.text, _MAX_CHARACTERS) if repair.words else ""
     details = ": ".join(["", *filter(None, (steps, words))])
     return (

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product, starmap
 from pathlib import Path
 
 from nacre.base.frozen import frozen
@@ -89,16 +90,7 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
     Names such as ``ModuleNotFoundError`` weigh three times as much as other words, and generic
     words a quarter as much.
     """
-    stored_lines = list(stored)
-    return max(
-        (
-            _overlap(terms, stored_terms)
-            for terms in requested
-            for stored_terms in stored_lines
-            if terms and stored_terms
-        ),
-        default=0.0,
-    )
+    return max(starmap(_overlap, product(requested, stored)), default=0.0)
 
 
 def search_words(lines: Sequence[str]) -> list[str]:
@@ -285,7 +277,6 @@ _MAX_STEPS = 6
 _MIN_LIKENESS = 0.5
 _MIN_LIKENESS_IN_TALK = 0.6
 _SAME_ERROR_LIKENESS = 0.8
-_MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
 _CHANGING_ACTIONS = (Action.RUN, Action.EDIT, Action.FETCH)
 
@@ -310,17 +301,12 @@ class _Failure:
 def fix(home: Home, query: FixQuery) -> FixResult:
     """Return what followed earlier errors that resemble the given error.
 
-    Raises InvalidQueryError if the error is empty or too long.
+    Raises InvalidQueryError if the error is empty.
     """
     if not query.error.strip():
         raise InvalidQueryError(
             "the error to look for is empty",
             hint='nacre fix "<the error>", or paste it: … | nacre fix -',
-        )
-    if len(query.error) > _MAX_CHARACTERS:
-        raise InvalidQueryError(
-            f"the error is longer than {_MAX_CHARACTERS:,} characters",
-            hint="give only its last lines",
         )
     lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
@@ -396,17 +382,17 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 def _repair(home: Home, failure: _Failure) -> Repair:
     stored = home.sessions.get(failure.turn.session)
     wanted = goals(failure.call)
-    steps = []
+    steps, unrelated = list[ToolCall](), list[ToolCall]()
     attempts, place, worked = 0, failure.turn.seq, False
     for seq, call in _calls_after(home, failure):
         if call.action not in _CHANGING_ACTIONS:
             continue
-        if (
-            call.outcome == "ok"
-            and not all(map(conversation.looks, goals(call)))
-            and concerns(call, failure.call)
-        ):
-            steps.append(call)
+        if call.outcome == "ok" and not all(map(conversation.looks, goals(call))):
+            if concerns(call, failure.call):
+                steps.append(call)
+                place = seq
+            else:
+                unrelated.append(call)
         if not wanted & goals(call):
             continue
         place = seq
@@ -414,6 +400,10 @@ def _repair(home: Home, failure: _Failure) -> Repair:
             worked = True
             break
         attempts += call.failed
+        if likeness(failure.terms, [terms_of(call.error or "")]) >= _SAME_ERROR_LIKENESS:
+            steps.clear()  # they did not help
+    if worked and len(steps) < 2:
+        steps = unrelated[-1:] + steps
     return Repair(
         session=stored.session,
         project=stored.project,
@@ -422,7 +412,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         failed=failure.call,
         worked=worked,
         attempts=attempts,
-        steps=tuple(_merge_edits(steps)) if worked else (),
+        steps=tuple(_merge_edits(steps)),
         words=recall_recall.answer_after(home, stored.row, max(place, failure.turn.seq + 1)),
     )
 

@@ -676,14 +676,15 @@ def set_setting(
 
 
 @operation("config-unset", writes=True, owners=True)
-def unset_setting(settings: Settings, key: Key) -> SettingView:
+def unset_setting(settings: Settings, key: Key) -> SettingView | None:
     """Remove one setting from the config file, so that its default applies.
 
-    Raises InvalidSettingsError, UnusableStoreError.
+    Return None for an unknown setting. Raises InvalidSettingsError, UnusableStoreError.
     """
     before = _before(settings, key)
     unwrite_setting(settings.config, key)
-    return _view(_reload(before), key)
+    now = _reload(before)
+    return _view(now, key) if key in now.values else None
 
 
 def _before(settings: Settings, key: str) -> Settings:

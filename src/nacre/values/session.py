@@ -406,7 +406,7 @@ class Repair:
     """The calls that followed a failed call in the same session.
 
     ``worked``: whether the same command or edit succeeded later.
-    ``steps``: calls up to and including the success.
+    ``steps``: related calls until the success.
     ``attempts``: number of further failures.
     ``words``: the agent's comment on the success, or its last comment.
     """

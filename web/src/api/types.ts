@@ -1350,7 +1350,7 @@ export interface Operations {
   }, SettingView];
   "config-unset": [{
     key: string;
-  }, SettingView];
+  }, SettingView | null];
   "gateway-end": [{
     reference: string;
   }, ChatSession];
