@@ -27,7 +27,6 @@ from nacre.serve import homes
 from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
 from nacre.serve import web as web_served
-from nacre.serve.homes import Site
 
 if TYPE_CHECKING:
     import uvicorn
@@ -92,7 +91,7 @@ class Door:
 class Web:
     """The HTTP server of a home. Raises InvalidInputError if the access rules are unsafe."""
 
-    def __init__(self, site: Site, door: Door) -> None:
+    def __init__(self, site: homes.Site, door: Door) -> None:
         door.check()
         self._site = site
         self._door = door

@@ -97,7 +97,7 @@ def problem_response(
     status: int,
     code: str,
     message: str,
-    hint: str | None = None,
+    hint: str | None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a response that describes an error and suggests a remedy."""
