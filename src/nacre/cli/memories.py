@@ -49,7 +49,6 @@ from nacre.values.session import Speaker, Trust
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
-    from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
@@ -247,7 +246,7 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: Any) -> None:
+def list_memories(run: Run, words: tuple[str, ...], criteria: recall.Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, the list contains only memories whose subject, content or tags contain all words. To ask a question, use
@@ -339,10 +338,14 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
         paper.table([_link_row(link) for link in view.links], indent=2)
     if view.together:
         paper.heading("Used or learned together with")
-        together = [(item.memory, f"{item.weight:.2f}", item.sessions) for item in view.together]
         rows = [
-            (weight, dim(short_id(other)), count(sessions, "time"), other.subject)
-            for other, weight, sessions in together
+            (
+                f"{item.weight:.2f}",
+                dim(short_id(item.memory)),
+                count(item.sessions, "time"),
+                item.memory.subject,
+            )
+            for item in view.together
         ]
         paper.table(rows, indent=2)
 
@@ -390,7 +393,7 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     ]
 
 
-def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+def render_evidence(paper: Paper, item: recall.Evidence, memory: Memory) -> None:
     """Print the speaker, session, time and text of a turn that is evidence for a memory."""
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.title(
@@ -466,21 +469,16 @@ def retire(
     if dry_run:
         run.answer(plan, _render_retired, plan.memories, [], is_dry=True)
         return
-    _ask(run, plan, persist=persist, yes=yes)
+    if run.is_interactive and not yes:
+        run.show(hits.render_table, plan.memories)
+    later = "Retire these, and all later memories with a matching subject?"
+    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
+    run.confirm(later if persist else "Retire?", yes=yes, refusal=wide if plan.is_wider else "")
     memories, rules = retiring.retire_chosen(run.home, plan, reason, persist=persist)
     retired = [item for item in memories if item.retired]
     pending = [item for item in memories if not item.retired]
     record = {"retired": retired, "waiting_for_review": pending, "standing": rules}
     run.answer(record, _render_retired, retired, rules, pending=pending)
-
-
-def _ask(run: Run, plan: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
-    if run.is_interactive and not yes:
-        run.show(hits.render_table, plan.memories)
-    later = "Retire these, and all later memories with a matching subject?"
-    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
-    question, refusal = later if persist else "Retire?", wide if plan.is_wider else ""
-    run.confirm(question, yes=yes, refusal=refusal)
 
 
 def _render_retired(

@@ -71,7 +71,12 @@ def _render(paper: Paper, status: Status) -> None:
         render_story(paper, status.story)
     else:
         _render_sessions(paper, status.latest)
-        _render_learned(paper, status)
+        if status.learned:
+            paper.heading("Latest memories")
+            hits.render_table(paper, status.learned, is_overview=True, indent=2)
+            paper.note("nacre retire ID removes one from recall", indent=2)
+        if any(memory.proposed for memory in status.learned):
+            paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
     if rows := [(label, bold(command)) for label, command in _pending_rows(status)]:
         paper.heading("Pending")
         paper.table(rows, indent=2)
@@ -160,16 +165,6 @@ def _change(change: LargestChange) -> tuple[Cell, ...]:
     project = f" in {change.project}" if change.project else ""
     who = f"{count(change.edits, 'edit')} by {change.tool}{project}"
     return (bold(f"nacre did {shlex.quote(name)}"), f"{who}, {count(change.sessions, 'session')}")
-
-
-def _render_learned(paper: Paper, page: Status) -> None:
-    if not page.learned:
-        return
-    paper.heading("Latest memories")
-    hits.render_table(paper, page.learned, is_overview=True, indent=2)
-    paper.note("nacre retire ID removes one from recall", indent=2)
-    if any(memory.proposed for memory in page.learned):
-        paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
 
 
 def _pending_rows(page: Status) -> Iterator[tuple[str, str]]:
