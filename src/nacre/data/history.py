@@ -115,13 +115,13 @@ def _parsed_operation(
 ) -> RecordedOperation:
     match = _ITEM.match(item[0]) if item else None
     action, subject = match.groups() if match else ("commit", "")
-    facts = [line.partition(": ") for line in item[1:]]
-    why, by = (
-        next((value for name, _, value in facts if name == fact), None) for fact in ("why", "by")
-    )
-    paths = tuple(value for name, _, value in facts if name == "path")
+    facts = [line.split(": ", 1) for line in item[1:] if ": " in line]
+    first = dict(reversed(facts))
+    paths = tuple(value for name, value in facts if name == "path")
     return RecordedOperation(
-        Operation(op, time_of(op), action, subject or None, why, by, commit),
+        Operation(
+            op, time_of(op), action, subject or None, first.get("why"), first.get("by"), commit
+        ),
         None if is_alone else paths,
     )
 
@@ -523,7 +523,13 @@ def _commit_once(
         head = home.repository.head()
         plan = planned(home, head.commit, held_files)
         for operation in plan.empty:
-            _settle_empty(home, operation, head.commit)
+            with home.transaction():
+                if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or head.commit is None:
+                    home.journal.drop(operation.id)
+                    continue
+                paths = [path for path, _ in home.journal.touched(operation.id)]
+                last = home.repository.last_change(paths) or head.commit
+                home.journal.committed(operation.id, last)
         if not plan.commits:
             return [], 0
         ids = home.repository.add_commits(plan.commits, head.commit)
@@ -621,9 +627,7 @@ def _written(
             reason = reason or (WITHHELD if text is None else "")
             contents[intent.path] = to_bytes(text or "")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
-    if not reason and (
-        contents.keys() & held_files.keys() or any(path in busy for path in contents)
-    ):
+    if not reason and contents.keys() & {*held_files, *busy}:
         reason = "waiting for earlier changes"
     if reason:
         for path in contents:
@@ -642,15 +646,6 @@ def _mended(home: Home, path: str) -> str | None:
     if seen_file is None or seen_file.hash != bytes_hash(data):
         return None
     return without_secrets(home.redactor, to_text(data))
-
-
-def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    with home.transaction():
-        if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
-            home.journal.drop(operation.id)
-        else:
-            paths = [path for path, _ in home.journal.touched(operation.id)]
-            home.journal.committed(operation.id, home.repository.last_change(paths) or commit)
 
 
 def step_index(home: Home) -> str | None:

@@ -62,7 +62,6 @@ from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import Trust
 from nacre.vault import files
-from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
 """Minimum similarity of an edited statement to its original, from 0 to 1."""
@@ -311,7 +310,7 @@ def _candidate(home: Home, plan: ImportPlan, item: ImportedMemory) -> Step | Non
     project = home.redactor.clean(plan.options.project or "") or memory.project
     if project is None and item.cwd and not memory.inbox:
         project = known_or_named(home, Path(item.cwd))
-    memory = replace(memory, project=slugify(project) or None if project else None)
+    memory = replace(memory, project=files.slugify(project) or None if project else None)
     is_own = plan.source.name == "nacre"
     trust = (memory.trust if is_own else Trust.TRUSTED) if plan.options.trust else Trust.UNTRUSTED
     memory = replace(memory, trust=trust)

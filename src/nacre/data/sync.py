@@ -161,7 +161,16 @@ def plan_merge(
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
-    _record_united(merged, operation)
+    # The ledger tells other machines which memories were merged.
+    lines = b"".join(
+        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
+        .line()
+        .encode()
+        + b"\n"
+        for given_up, remaining in sorted(merged.united.items())
+    )
+    if lines:
+        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
     forgotten, notes = _leave_out_forgotten(merged, local)
     changes = changes_between(local, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
@@ -239,19 +248,6 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
         barred.bars_document(name.partition(":")[2], data) or barred.names_in(data)
         for name, data in home.repository.read(names).items()
     )
-
-
-def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record merged memories in the ledger, so that other machines learn about them."""
-    lines = b"".join(
-        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
-        .line()
-        .encode()
-        + b"\n"
-        for given_up, remaining in sorted(merged.united.items())
-    )
-    if lines:
-        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
 
 
 def united_in(changes: Changes) -> frozenset[str]:
