@@ -486,18 +486,17 @@ class Host:
 
 
 def hook_groups(
-    way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
+    way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str]
 ) -> tuple[JsonHook, ...]:
     """Return hooks in Claude Code's format.
 
     ``seconds`` maps events to time limits, and ``matchers`` to filters such as tool names.
     """
-    filters = matchers or {}
     return tuple(
         JsonHook(
             ("hooks", event),
             {
-                **({"matcher": filters[event]} if event in filters else {}),
+                **({"matcher": matchers[event]} if event in matchers else {}),
                 "hooks": [{"type": "command", **_entry(way, host, event, limit)}],
             },
         )
