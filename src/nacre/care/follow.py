@@ -351,7 +351,7 @@ class Round:
     def _wait(self) -> None:
         output, _ = self._process.communicate()
         try:
-            outcome: RoundOutcome = json.decode(output, RoundOutcome)
+            outcome = json.decode(output, RoundOutcome)
         except msgspec.MsgspecError:
             message = f"a learning run ended with exit code {self._process.returncode}"
             outcome = RoundOutcome(error={"message": message})

@@ -290,7 +290,7 @@ def _render_quotes(paper: Paper, quotes: Sequence[Quote]) -> None:
 
 
 def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    lanes: Sequence[Lane] = result.lanes if explain else result.degraded
+    lanes = result.lanes if explain else result.degraded
     corrected = joined(lane.note for lane in result.lanes if lane.name == "spelling")
     if corrected and not explain:
         paper.footer(f"spelling: {corrected}")

@@ -86,7 +86,7 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    rehearsal: remembering.Rehearsal | None = None
+    rehearsal = None
     if dry_run:
         rehearsal = perform(run, ingest.rehearse, **values)
         outcome, memory = rehearsal.outcome, rehearsal.memory
@@ -143,7 +143,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 def edit(run: Run, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
-    memory: Memory = (
+    memory = (
         perform(run, retiring.edit, reference=reference, **changes)
         if changes
         else _edit_file(run, reference)

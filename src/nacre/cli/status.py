@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -399,7 +399,7 @@ def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
     it is appended to the page of INTO. nacre undo reverts the merge.
     """
-    fields: dict[str, Any] = {name: _resolve_name(run, value) for name, value in names.items()}
+    fields = {name: _resolve_name(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
         run.present(plan, _render_plan)

@@ -260,7 +260,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
     digest, size = hashlib.sha256(), 0
     try:
-        source: BinaryIO = path.open("rb")
+        source = path.open("rb")
     except FileNotFoundError:
         return
     with source, warnings.catch_warnings():
@@ -440,7 +440,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
 
 
 def _check(files: tuple[BackupFile, ...]) -> None:
-    checked_paths: set[str] = set()
+    checked_paths = set()
     if len(files) > _MAX_FILES:
         raise ValueError("too many files")
     for file in files:

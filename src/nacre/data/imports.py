@@ -226,7 +226,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     tree = open_tree(options.path, home.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
-    items: list[ImportedMemory] = []
+    items = []
     for item in source.read(tree):
         match item:
             case ImportedMemory():
@@ -320,7 +320,7 @@ def _candidate(home: Home, plan: ImportPlan, item: ImportedMemory) -> Step | Non
 def _add_steps(home: Home, plan: ImportPlan, items: Sequence[ImportedMemory]) -> None:
     candidates = [shaped for item in items if (shaped := _candidate(home, plan, item))]
     edited = edited_statements(home, plan.source.name, [step.memory for step in candidates])
-    ids: set[str] = set()
+    ids = set()
     ids_by_digest: dict[bytes, str] = {}
     for step in candidates:
         if step.memory.id in ids:
@@ -543,7 +543,7 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
     """
     folder = home.settings.home
     state = own_memory.load(folder)
-    captures: list[Captured] = []
+    captures = []
     for host in hosts or state.hosts:
         for place in _places(home, host):
             notes = _digest(place.path)

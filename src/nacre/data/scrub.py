@@ -434,7 +434,7 @@ def _rename(change: Change, memory_ids: Sequence[str]) -> None:
 def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
     """Rename files to match the subjects of their memories, and return the old paths."""
     home = change.home
-    moves: dict[str, str] = {}
+    moves = {}
     with home.transaction():
         for file, memory in misnamed:
             text = to_text(home.vault.read(file.path))

@@ -270,7 +270,7 @@ def _leave_out_forgotten(
         return frozenset(), merged.notes
     ledger = to_text(merged.files[LEDGER])
     merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
-    removed: dict[str, str] = {}
+    removed = {}
     for path, data in list(merged.files.items()):
         named = barred.names_in(data) if is_memory_file(path) else ()
         if (named or data != local.get(path)) and barred.bars_document(path, data):
@@ -761,7 +761,7 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    rules_by_path: dict[str, str] = {}
+    rules_by_path = {}
     for blob, data in home.repository.read(sorted(blobs)).items():
         if b"\0" not in data[:8192] and (rules := _secrets(home, to_text(data))):
             rules_by_path[blobs[blob]] = rules

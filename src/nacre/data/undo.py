@@ -49,7 +49,7 @@ from nacre.values.memory import (
     SessionFilter,
 )
 from nacre.vault import documents, merging
-from nacre.vault.files import LEDGER, LedgerEntry, is_memory_file
+from nacre.vault.files import LEDGER, is_memory_file
 
 
 @operation("log", by_key=True)
@@ -161,7 +161,7 @@ _States = dict[str, tuple[str | None, str | None]]
 
 
 def _pending(home: Home, operation: Operation) -> _States:
-    states: _States = {}
+    states = {}
     rows = [row for row in home.journal.written_by(operation.id) if row.action != "append"]
     firsts = {row.path: row for row in reversed(rows)}
     befores = {path: home.journal.before(row) for path, row in firsts.items()}
@@ -365,7 +365,7 @@ def not_undone(home: Home) -> Iterator[Operation]:
 
     Undos, and edits by the user or other programs, can be undone only with an id.
     """
-    undone: set[str] = set()
+    undone = set()
     for listed in home.journal.operations(limit=_MAX_SEARCHED):
         if _end(listed) in undone:
             continue
@@ -393,9 +393,9 @@ def _planned(home: Home, operation: Operation, changes: Sequence[Change]) -> Und
 def _do(change: VaultChange, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
-    removed: list[Memory] = []
+    removed = []
     is_stale = False
-    entries: list[LedgerEntry] = []
+    entries = []
     with change.transaction():
         for planned_step in planned.steps:
             step = _step(home, planned.operation, planned_step.change) if is_stale else planned_step

@@ -141,7 +141,7 @@ _ENTRY = re.compile(rb'"action": ?"dream"')
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
     """Return the memories that no dream has ever retired."""
-    ended: list[object] = []
+    ended = []
     for entry in files.read_about(home.ledger(), _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
         ended += listed if isinstance(listed, list) else []

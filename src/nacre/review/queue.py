@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -77,10 +77,6 @@ from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.review import QueuedReview, Reason, Unanswered, UnansweredQuestion
 from nacre.values.session import Trust, Turn
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Item = Annotated[
     str,
@@ -636,7 +632,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     """Return groups of similar questions, as indexes, and the measure used (``cosine`` or ``words``)."""
-    vectors: NDArray[np.float32] | None = None
+    vectors = None
     if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):

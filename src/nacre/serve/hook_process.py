@@ -174,7 +174,7 @@ class _Run:
             self._send(self._output(""), "alone")
             return
         starts = bool(settings.load_settings(self.home)["daemon.enabled"]) and os.name != "nt"
-        answer: dict[str, Any] = {}
+        answer = {}
         if self.name == "session-start" or (self.name in TELLING and not starts):
             answer = hook_alone.answer_alone(self.home, self.call)
         context = context_of(self.name, answer)
@@ -216,7 +216,7 @@ class _Run:
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    words: list[str] = []
+    words = []
     options = {"--home": "", "--within": "0"}
     remaining = iter(arguments)
     for word in remaining:

@@ -557,7 +557,7 @@ class Face:
         results: list[JsonObject] = []
         call = _recording(self.call, results) if self.structured else self.call
         desk = Desk(call, self.folder, self.session, tell)
-        error: JsonObject = {}
+        error = {}
         try:
             text = _function(offer)(desk, _checked(offer, arguments))
         except Exception as failure:  # noqa: BLE001 - boundary of the interface
@@ -568,7 +568,7 @@ class Face:
             self.note(
                 f"{desk.clock():%Y-%m-%d %H:%M:%S} {offer.name} {1000 * (time.perf_counter() - began):.0f} ms {status}"
             )
-        result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": bool(error)}
+        result = {"content": [{"type": "text", "text": text}], "isError": bool(error)}
         if self.structured:
             result["structuredContent"] = {"text": text, **(error or {"results": results})}
         return result

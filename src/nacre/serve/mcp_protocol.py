@@ -54,7 +54,7 @@ class ProtocolError(Exception):
 
     def answer(self) -> JsonObject:
         """Return the response with this error."""
-        error: JsonObject = {"code": self.code, "message": self.message}
+        error = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
         return {"jsonrpc": "2.0", "id": self.number, "error": error}

@@ -30,7 +30,6 @@ from nacre.serve import web as web_served
 
 if TYPE_CHECKING:
     import uvicorn
-    from starlette.types import ASGIApp
 
     from nacre.settings import Settings
 else:
@@ -120,7 +119,7 @@ class Web:
             token=token_of(site.home) if self.asks_token else None,
             names=self._names(),
         )
-        app: ASGIApp = web_program.make_app(
+        app = web_program.make_app(
             self._served,
             lambda: mcp_face.Face(homes.calls_of(site.run), everything=site.everything),
         )
