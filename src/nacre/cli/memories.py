@@ -48,7 +48,6 @@ from nacre.values.memory import Expiry, Kind, Memory, Scope, StandingRetirement
 from nacre.values.session import Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.home.home import Home
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
@@ -84,8 +83,12 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     not stored. A memory that changes an older memory supersedes it. If rules cannot decide, a language model does, if
     --online-dedup or models.background is set.
     """
-    slug, folder = _place(run.home, project)
-    values |= {"content": read_content(content), "project": slug, "folder": folder}
+    values["content"] = read_content(content)
+    if project == HERE:
+        project_slug(run.home, project, change.known_or_named)  # raises if there is no project
+        values["folder"] = str(Path.cwd())
+    elif project:
+        values["project"] = project_slug(run.home, project)
     rehearsal = None
     if dry_run:
         rehearsal = perform(run, ingest.rehearse, **values)
@@ -96,14 +99,6 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
     run.answer(rehearsal or outcome, _render_stored, outcome, memory, dry_run=dry_run)
-
-
-def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    if project != HERE:
-        return (project_slug(home, project) if project else None), None
-
-    project_slug(home, project, change.known_or_named)  # raises if the folder has no project
-    return None, str(Path.cwd())
 
 
 @command(

@@ -289,7 +289,20 @@ def _render_gaps(
             f"No unanswered questions in the last {request['days']} days{' match' * is_narrowed}."
         )
     for gap in report.gaps:
-        _render_gap(paper, gap)
+        paper.line(dim(gap.id), "  ", bold(shorten(gap.question, _CHARACTERS_GAPS)), hang=10)
+        facts = (
+            f"asked {count(gap.times, 'time')}",
+            count(gap.unsure, "near miss", "near misses") if gap.unsure else "",
+            f"last {when(gap.last)}",
+            ", ".join(gap.projects),
+        )
+        paper.note(joined(facts), indent=10)
+        for wording in gap.wordings[:_WORDINGS_SHOWN]:
+            paper.line(dim("also: "), shorten(wording, _CHARACTERS_GAPS), indent=10)
+        if len(gap.wordings) > _WORDINGS_SHOWN:
+            more = count(len(gap.wordings) - _WORDINGS_SHOWN, "more wording")
+            paper.note(f"and {more}", indent=10)
+        paper.blank()
     remaining = report.total - len(report.gaps)
     more = joined(
         (
@@ -302,23 +315,6 @@ def _render_gaps(
         paper.note(f"{more[:1].upper()}{more[1:]}.")
     if report.gaps:
         paper.note('nacre store "…" answers a question', hang=2)
-
-
-def _render_gap(paper: Paper, gap: reviews.UnansweredQuestion) -> None:
-    paper.line(dim(gap.id), "  ", bold(shorten(gap.question, _CHARACTERS_GAPS)), hang=10)
-    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
-    facts = (
-        f"asked {count(gap.times, 'time')}",
-        near,
-        f"last {when(gap.last)}",
-        ", ".join(gap.projects),
-    )
-    paper.note(joined(facts), indent=10)
-    for wording in gap.wordings[:_WORDINGS_SHOWN]:
-        paper.line(dim("also: "), shorten(wording, _CHARACTERS_GAPS), indent=10)
-    if len(gap.wordings) > _WORDINGS_SHOWN:
-        paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
-    paper.blank()
 
 
 # ----------------------------------------------------------------------------

@@ -325,24 +325,6 @@ _COMMIT_AFTER_OPERATIONS = 100
 _SYNC_EVERY = timedelta(seconds=300)
 
 
-def is_due(home: Home) -> bool:
-    """Return True if it is time for a background commit.
-
-    Either many operations are pending, or one for longer than ``git.commit_after_seconds``. That
-    time must also have passed since the last commit started.
-    """
-    settings = home.settings
-    if not settings.flag("git.enabled") or not settings.flag("git.background"):
-        return False
-    count, oldest = home.journal.count_pending()
-    if not count or oldest is None:
-        return False
-    patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
-    if count < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
-        return False
-    return home.clock() - _tried(home, COMMIT_LOCK) >= patience
-
-
 def _tried(home: Home, lock: str) -> datetime:
     """Return the start time of the last background process: the lock file's modification time."""
     path = home.settings.home / lock
@@ -358,21 +340,29 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a background commit if one is due. Without git, only shorten the journal."""
+    """Start a background commit if one is due. Without git, only shorten the journal.
+
+    A commit is due if many operations are pending, or one for longer than
+    ``git.commit_after_seconds``. That time must also have passed since the last commit started.
+    """
+    settings = home.settings
+    count, oldest = home.journal.count_pending()
     if (
-        not home.settings.flag("git.enabled")
-        or shutil.which("git", path=home.settings.environ.get("PATH")) is None
+        not settings.flag("git.enabled")
+        or shutil.which("git", path=settings.environ.get("PATH")) is None
     ):
         # The text of the last operations is kept for undo.
-        if home.journal.count_pending()[0] > 2 * KEPT_WITHOUT_GIT:
+        if count > 2 * KEPT_WITHOUT_GIT:
             with home.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
         return
-    is_new = not home.vault.exists(GIT_FOLDER)
-    if is_new and home.settings.flag("git.background") and home.journal.count_pending()[0]:
+    if not settings.flag("git.background") or oldest is None:
+        return
+    if not home.vault.exists(GIT_FOLDER):
         prepare(home)
-    if is_due(home):
-        _start(home, COMMIT_LOCK, timedelta(), "admin", "commit", "--quiet")
+    patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
+    if count >= _COMMIT_AFTER_OPERATIONS or home.now() - oldest >= patience:
+        _start(home, COMMIT_LOCK, patience, "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:

@@ -256,7 +256,10 @@ class Tending:
                 if self._homes.shrink():
                     give_back()
                 last = time.monotonic()
-        self._end_chores()
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_TERMINATE_SECONDS)
 
     def _embed(self) -> None:
         if time.monotonic() < self._embeds_at:
@@ -324,12 +327,6 @@ class Tending:
             and bool(chore.transcript)
             and self._reads(Path(chore.transcript or ""))
         )
-
-    def _end_chores(self) -> None:
-        if self._process and self._process.poll() is None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
         self._process = None

@@ -113,11 +113,13 @@ class Web:
                 raise UnavailableError(
                     f"serving HTTP needs a missing library: {library}", hint=install_hint("web")
                 )
-        site = self._site
+        site, names = self._site, (*names_of(self._host), *self._door.names)
         self._served = web_served.Served(
             **vars(site),
             token=token_of(site.home) if self.asks_token else None,
-            names=self._names(),
+            names=serving_guard.Names.of(
+                serving_guard.LOOPBACK, names, is_tls=bool(self._door.cert)
+            ),
         )
         app = web_program.make_app(
             self._served,
@@ -143,10 +145,6 @@ class Web:
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )
         self._thread.start()
-
-    def _names(self) -> serving_guard.Names:
-        further = *names_of(self._host), *self._door.names
-        return serving_guard.Names.of(serving_guard.LOOPBACK, further, is_tls=bool(self._door.cert))
 
     def invite(self) -> str:
         """Return a URL that logs a browser in as the owner. It is valid once and for a minute."""
