@@ -15,7 +15,7 @@ from nacre.memories.requests import RetireRequest, StoreRequest
 from nacre.serve import mcp_arguments
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.mcp import Face as Tools
-from nacre.serve.mcp import HomeCalls, by_name
+from nacre.serve.mcp import HomeCalls, offered_tools
 from tests.catalogue.samples import CALLS
 from tests.mcp.conftest import FOLDER, Server
 
@@ -46,7 +46,7 @@ class RecordedCalls:
 
 
 def test_every_tool_is_called() -> None:
-    assert CALLS.keys() == by_name(everything=True).keys()
+    assert CALLS.keys() == {offer.name for offer in offered_tools(everything=True)}
 
 
 @pytest.mark.parametrize("tool", CALLS)

@@ -109,7 +109,9 @@ def pinned(settings: Settings) -> dict[str, str]:
 
     Others are left out, because they can contain secrets.
     """
-    environ = environment_of(settings.home, settings.environ)
+    environ, requested = environment_of(settings.home, settings.environ), _Requested()
+    for adapter in adapters().values():
+        roots_of(adapter, Places(settings.home, requested, settings.platform))
     names = {
         "NACRE_HOME",
         "NACRE_CONFIG",
@@ -117,7 +119,7 @@ def pinned(settings: Settings) -> dict[str, str]:
         "OPENCLAW_CONFIG_PATH",
         "PATH",
         "PYTHONPATH",
-        *_tool_variables(settings),
+        *requested,
     }
     return {name: environ[name] for name in sorted(names) if environ.get(name)}
 
@@ -128,13 +130,6 @@ class _Requested(dict[str, str]):
     def get(self, name: str, default: Any = None) -> Any:
         self[name] = ""
         return default
-
-
-def _tool_variables(settings: Settings) -> Mapping[str, str]:
-    requested = _Requested()
-    for adapter in adapters().values():
-        roots_of(adapter, Places(settings.home, requested, settings.platform))
-    return requested
 
 
 def install(settings: Settings) -> Installation:

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -226,31 +226,20 @@ PAUSE_SECONDS = 10.0
 _IDLE_SHARE = 30
 
 
-@dataclass
 class Pace:
     """The schedule of scans, learning rounds and retries, in seconds of a monotonic clock.
 
     ``interval``: usual time between two full scans.
     """
 
-    started: float
-    interval: float = 120.0
-    last_used: float = 0.0
-    _due: dict[str, float] = field(init=False)
-    _unlearned_since: float = field(init=False)
-    _last_read: float = field(init=False)
-    _rounds_from: float = 0.0
-    _round_began: float = 0.0
-    _look_cost: float = 0.0
-    _looked: float = -math.inf
-    _retry_seconds: float = RETRY_SECONDS
-
-    def __post_init__(self) -> None:
-        self._due = {
-            "look": self.started,
-            "retry": 0.0,
-        }
-        self._unlearned_since = self._last_read = self.started
+    def __init__(self, started: float, interval: float = 120.0) -> None:
+        self.interval = interval
+        self.last_used = 0.0
+        self._due = {"look": started, "retry": 0.0}
+        self._unlearned_since = self._last_read = started
+        self._rounds_from = self._round_began = self._look_cost = 0.0
+        self._looked = -math.inf
+        self._retry_seconds = RETRY_SECONDS
 
     def is_time(self, task: str, now: float) -> bool:
         """Return True if the task (``look`` or ``retry``) is due."""
@@ -362,7 +351,7 @@ class Round:
     def _wait(self) -> None:
         output, _ = self._process.communicate()
         try:
-            outcome: RoundOutcome = json.decode(output, RoundOutcome)
+            outcome = json.decode(output, RoundOutcome)
         except msgspec.MsgspecError:
             message = f"a learning run ended with exit code {self._process.returncode}"
             outcome = RoundOutcome(error={"message": message})
@@ -404,8 +393,9 @@ class Follower:
         self._config: Stamp | None = None
         self._has_new_settings = False
         self._run = ""
-        self._pace = Pace(time.monotonic())
-        self._forgives_at = self._pace.started + FORGIVE_SECONDS
+        started = time.monotonic()
+        self._pace = Pace(started)
+        self._forgives_at = started + FORGIVE_SECONDS
         self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
         self._notices = Notices(self._messages.put)
         self._territory = Territory(())

@@ -851,7 +851,11 @@ def status(settings: Settings) -> Status:
     """Return the status. Do not create a missing home. Raises UnusableStoreError and its subclasses."""
     if not (settings.server or settings.database.is_file()):
         return Status(*_hosts(settings))
-    with closing(_open_or_migrate(settings)) as home:
+    try:
+        opened = open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
+    except UnusableStoreError:  # an older nacre created the home
+        opened = open_home(settings)
+    with closing(opened) as home:
         return status_of(home)
 
 
@@ -859,14 +863,6 @@ def _hosts(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
     installed = (item.host.name for item in found_hosts(settings))
     return tuple(wired), tuple(name for name in installed if name not in wired)
-
-
-def _open_or_migrate(settings: Settings) -> Home:
-    # Opening read-only fails for a home that an older nacre created.
-    try:
-        return open_to_read(settings, patience_ms=_BUSY_TIMEOUT_MS)
-    except UnusableStoreError:
-        return open_home(settings)
 
 
 def status_of(home: Home, *, with_story: bool = False) -> Status:

@@ -253,8 +253,8 @@ def _count_missing(
 ) -> tuple[int, int]:
     turns: dict[bytes, None] = {}
     unknown = 0
-    row: int | None = None
-    session: Session | None = None
+    row = None
+    session = None
     identities = tuple(home.settings.texts("owner.identities"))
     with open_transcript(path, tool, identities=identities) as (adapter, source):
         for item in iter_parsed(adapter or get_adapter(tool), source):
@@ -476,7 +476,7 @@ def prove(
     Manual edits are indexed first, because they are not errors. Unless ``everything`` is set, only
     a sample of the transcripts is checked.
     """
-    proofs: dict[str, Proof] = {
+    proofs = {
         "edits": _catch_up,
         "database": prove_database,
         "writes": prove_writes,

@@ -502,7 +502,7 @@ class Paper:
     def _ink(self, marks: Iterable[Mark]) -> str:
         if not self.colour:
             return "".join(text for text, _ in marks).replace("\u00a0", " ")
-        pieces: list[str] = []
+        pieces = []
         for style, run in groupby(marks, key=lambda mark: mark[1]):
             text = "".join(character for character, _ in run)
             codes = ";".join(_STYLES[name] for name in style.split())
@@ -533,7 +533,7 @@ def _text(cell: Cell) -> str:
 
 
 def _marks(parts: Iterable[Part]) -> list[Mark]:
-    marks: list[Mark] = []
+    marks = []
     for part in parts:
         style = part.style if isinstance(part, Span) else ""
         marks += [(character, style) for character in _text(part)]

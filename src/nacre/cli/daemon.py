@@ -18,7 +18,6 @@ import click
 
 from nacre import settings as nacre_settings
 from nacre.base import environment, ids, link, locks
-from nacre.base.link import DaemonAwayError, DaemonRefusedError
 from nacre.base.log import Log
 from nacre.base.times import shown_minute
 from nacre.care import autostart
@@ -71,18 +70,6 @@ def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) ->
             run.settings.home, run.settings.environ, *_words({**door, "no_watch": no_watch})
         )
         return
-    _serve(run, door, watches=not no_watch, idle=idle)
-
-
-def _words(options: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in options.items():
-        if value is not None and value is not False:
-            yield f"--{name.replace('_', '-')}"
-            if value is not True:
-                yield value
-
-
-def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> None:
     settings = door_settings = run.settings
     for name, key in _DOOR.items():
         door_settings = (
@@ -91,7 +78,7 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
     options = server.DaemonOptions(
         idle,
         settings.number("daemon.idle_minutes"),
-        watches and settings.flag("daemon.watch"),
+        not no_watch and settings.flag("daemon.watch"),
         daemon_web.Door.of(
             door_settings, door_settings.text("daemon.http"), asks_token=not door["no_token"]
         ),
@@ -119,6 +106,14 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
         sys.stdout.flush()
         os._exit(0)
     run.exit_code = 1 if why in (server.End.OUTDATED, server.End.HOME_MISSING) else 0
+
+
+def _words(options: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            yield f"--{name.replace('_', '-')}"
+            if value is not True:
+                yield value
 
 
 def _tell(run: Run, line: str) -> None:
@@ -392,14 +387,14 @@ def _address(run: Run) -> str:
     while True:
         try:
             return str(link.ask(home, "open", {}, seconds=_SECONDS))
-        except DaemonRefusedError as refused:
+        except link.DaemonRefusedError as refused:
             kind = (
                 OwnerOnlyError
                 if refused.error.get("code") == OwnerOnlyError.code
                 else UnavailableError
             )
             raise kind(str(refused), hint=refused.error.get("hint")) from None
-        except DaemonAwayError as away:
+        except link.DaemonAwayError as away:
             if time.monotonic() > until:
                 raise UnavailableError(
                     "the daemon does not answer", hint="nacre serve logs shows the reason"
@@ -434,35 +429,30 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
     Agents start and stop this command, and talk to it over standard input and output. The command
     uses the daemon if it is running. nacre serve --http serves agents over HTTP.
     """
-    face = _face(home, everything=tools, structured=structured)
-    run.keeps_history = False
-
-    if run.is_interactive:
-        click.echo(
-            "Waiting for an agent. Agents start this command. Press Ctrl-D to end it.", err=True
-        )
-    mcp_protocol.serve(face, mcp_protocol.Wire.take_over())
-
-
-def _face(home: Path | None, *, everything: str | None, structured: bool) -> calling.Face:
     settings = nacre_settings.load_settings(home)
     folder = None
     with suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
     # Started by a process that ends immediately, because agents stop this server with all its child processes.
     start = partial(link.start_process, settings.home, settings.environ, "serve", "--on-demand")
-    return calling.Face(
+    face = calling.Face(
         calling.HomeCalls(
             settings.home,
             agent=settings.actor.agent or AN_AGENT,
             start=start if settings.flag("daemon.enabled") else None,
         ),
-        everything=(everything or settings.text("mcp.tools")) == "all",
+        everything=(tools or settings.text("mcp.tools")) == "all",
         structured=structured,
         folder=folder,
         session=settings.session,
         note=partial(_note, settings.home),
     )
+    run.keeps_history = False
+    if run.is_interactive:
+        click.echo(
+            "Waiting for an agent. Agents start this command. Press Ctrl-D to end it.", err=True
+        )
+    mcp_protocol.serve(face, mcp_protocol.Wire.take_over())
 
 
 def _note(home: Path, line: str) -> None:

@@ -277,30 +277,27 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
 @flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Do not compute vectors until the next ingest.")
 @YES
-def import_(run: Run, path: Path, **options: Any) -> None:
+def import_(
+    run: Run, path: Path, project: str | None, dry_run: bool, yes: bool, **more: Any
+) -> None:
     """Import memories from another tool or an account's export.
 
     Without --trust, imported memories are untrusted. Searches find untrusted memories, but agents get them only if they
     ask. Untrusted memories do not supersede your memories. Importing the same file again adds nothing. On a terminal,
     the command asks first. PATH is a file or folder, or - for standard input.
     """
+    more["project"] = project_slug(run.home, project) if project else None
     with readable(path) as file:
-        _import(run, file, **options)
-
-
-def _import(
-    run: Run, path: Path, project: str | None, *, dry_run: bool, yes: bool, **more: Any
-) -> None:
-    slug = project_slug(run.home, project) if project else None
-    plan = imports.plan_import(run.home, exporting.ImportOptions(path=path, project=slug, **more))
-    if dry_run or plan.is_empty:
-        run.answer(_import_record(plan, _expected(plan)) | {"dry_run": dry_run}, _render_plan, plan)
-        return
-    if run.is_interactive and not yes:
-        run.show(_render_plan, plan)
-        run.confirm("Import this?")
-    with output.progress_bar(run) as notify, resumable(run):
-        report = imports.carry_out(run.home, plan, notify)
+        plan = imports.plan_import(run.home, exporting.ImportOptions(path=file, **more))
+        if dry_run or plan.is_empty:
+            record = _import_record(plan, _expected(plan)) | {"dry_run": dry_run}
+            run.answer(record, _render_plan, plan)
+            return
+        if run.is_interactive and not yes:
+            run.show(_render_plan, plan)
+            run.confirm("Import this?")
+        with output.progress_bar(run) as notify, resumable(run):
+            report = imports.carry_out(run.home, plan, notify)
     report.duplicates += plan.count(imports.Action.DUPLICATE)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
     record = _import_record(plan, report) | {"memory_ids": report.added, "dry_run": False}
@@ -377,15 +374,6 @@ def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.Impor
             ("transcripts", files if plan.transcripts else ""),
         )
     )
-    _render_skipped(paper, plan)
-
-
-def _reasons(plan: ImportPlan, action: str) -> str:
-    reasons = Counter(step.reason or "" for step in plan.steps if step.action.value == action)
-    return ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common(4))
-
-
-def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
     if plan.skipped:
         paper.heading("Left out")
     for reason in dict.fromkeys(item.reason for item in plan.skipped):
@@ -394,6 +382,11 @@ def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
         places = ", ".join(item.where for item in items[:3])
         number = sum(item.count for item in items)
         paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2)
+
+
+def _reasons(plan: ImportPlan, action: str) -> str:
+    reasons = Counter(step.reason or "" for step in plan.steps if step.action.value == action)
+    return ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common(4))
 
 
 # ----------------------------------------------------------------------------

@@ -120,8 +120,13 @@ def unlink(run: Run, /, at: date | None, **request: Any) -> None:
     With --at, recall and lists ignore the link from that day on, but --as-of an earlier day still includes it.
     A memory that was superseded by the link becomes active again. nacre undo restores the link.
     """
-    ends = {"ends": True, "at": at} if at else {}
-    run.present(perform(run, memories_graph.unlink, **_ends(request), **ends), _render_change)
+    if not request["target"]:
+        if request["relation"] in [item.value for item in memories_graph.Relation]:
+            raise click.UsageError("name both memories: nacre graph unlink A B")
+        request |= {"relation": None, "target": request["relation"]}
+    if at:
+        request |= {"ends": True, "at": at}
+    run.present(perform(run, memories_graph.unlink, **request), _render_change)
 
 
 @graph.command(
@@ -164,14 +169,6 @@ def show(run: Run, **request: Any) -> None:
     Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.
     """
     run.present(ask(run, memories_graph.Traversal, "graph-show", **request), _render_tree)
-
-
-def _ends(request: dict[str, Any]) -> dict[str, Any]:
-    if request["target"]:
-        return request
-    if request["relation"] in [item.value for item in memories_graph.Relation]:
-        raise click.UsageError("name both memories: nacre graph unlink A B")
-    return {**request, "relation": None, "target": request["relation"]}
 
 
 def _render_change(paper: Paper, change: LinkChange) -> None:

@@ -43,7 +43,6 @@ from nacre.review import queue
 from nacre.setup import examples as example_sessions
 
 if TYPE_CHECKING:
-    from nacre.data.history import Committed
     from nacre.values.memory import (
         ForgetPlan,
         ForgetReport,
@@ -262,7 +261,7 @@ def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = Fa
         paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
 
 
-def _render_committed(paper: Paper, result: Committed) -> None:
+def _render_committed(paper: Paper, result: committing.Committed) -> None:
     if result.note and not result.commits:
         paper.line(result.note[:1].upper() + result.note[1:] + ".")
     elif result.commits:
@@ -581,10 +580,6 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         paper.note(
             f"{report.vectors_left:,} passages and memories have no vectors yet: run nacre ingest."
         )
-    _render_rest(paper, report)
-
-
-def _render_rest(paper: Paper, report: ScrubReport) -> None:
     if report.removed:
         paper.line(f"Removed {count(len(report.removed), 'older copy')} of the database.")
     if report.copies:

@@ -30,10 +30,8 @@ from nacre.setup import examples, setup
 from nacre.values import reports
 
 if TYPE_CHECKING:
-    from nacre.hosts.ways import FoundHost
     from nacre.settings import Settings
     from nacre.setup.models import WriterStatus
-    from nacre.setup.setup import FoundWriter, QuickstartResult, SetupProposal
     from nacre.values.reports import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
 
 _START_SECONDS = 10.0
@@ -252,8 +250,8 @@ def _render_skipped(
 def _render_setup(
     paper: Paper,
     plan: WiringPlan,
-    hosts: Sequence[FoundHost],
-    proposal: SetupProposal,
+    hosts: Sequence[ways.FoundHost],
+    proposal: setup.SetupProposal,
     places: _Display,
 ) -> None:
     paper.line(
@@ -261,19 +259,22 @@ def _render_setup(
     )
     paper.heading("Found on this machine")
     states = [(item, "already connected" if item.is_wired else "") for item in hosts]
-    rows = [(item.host.label, dim(joined((item.program, state), ", "))) for item, state in states]
-    paper.table(rows, indent=2)
+    paper.table(
+        [(item.host.label, dim(joined((item.program, state), ", "))) for item, state in states],
+        indent=2,
+    )
     paper.heading("To do")
     _render_changes(paper, plan, places, _PLANNED_VERBS)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in hosts)
-    _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(plan))
-
-
-def _render_proposal(paper: Paper, proposal: SetupProposal, *, trusts: bool) -> None:
     costs = "the cost of a model is below" if proposal.estimate else "this is free"
     files = f"{count(proposal.files, 'transcript')} of {size(proposal.bytes)}"
     rows = (
-        (trusts, "trust  ", "the hooks, in Codex", "which runs only trusted hooks"),
+        (
+            has_codex and _needs_trust(plan),
+            "trust  ",
+            "the hooks, in Codex",
+            "which runs only trusted hooks",
+        ),
         (proposal.has_examples, "forget ", "the example sessions", "and their memories"),
         (proposal.files, "read   ", files, f"they stay in place; {costs}"),
     )
@@ -317,7 +318,7 @@ def start_daemon(run: Run) -> None:
         run.tell(started.message)
 
 
-def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> None:
+def render_quickstart(paper: Paper, result: setup.QuickstartResult, vault: str) -> None:
     """Print the transcripts and memories of a quickstart, and commands to try next."""
     render_first_look(paper, result)
     paper.heading("Next steps")
@@ -333,7 +334,7 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
     paper.line(*_describe_writer(result.status.writer, result.found), indent=2)
 
 
-def render_first_look(paper: Paper, result: QuickstartResult) -> None:
+def render_first_look(paper: Paper, result: setup.QuickstartResult) -> None:
     """Print the transcripts and memories of a quickstart."""
     _render_read(paper, result)
     if result.status.story:
@@ -341,7 +342,9 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
     render_problems(paper, result.report.problems)
 
 
-def _describe_writer(writer: WriterStatus, candidate: FoundWriter | None) -> tuple[str | Span, ...]:
+def _describe_writer(
+    writer: WriterStatus, candidate: setup.FoundWriter | None
+) -> tuple[str | Span, ...]:
     if writer.state != "off":
         pending = f"; {count(writer.waiting, 'session')} to read" if writer.waiting else ""
         return (
@@ -357,7 +360,7 @@ def _describe_writer(writer: WriterStatus, candidate: FoundWriter | None) -> tup
     )
 
 
-def _render_read(paper: Paper, result: QuickstartResult) -> None:
+def _render_read(paper: Paper, result: setup.QuickstartResult) -> None:
     report = result.report
     if result.source == "examples":
         could = "could be read" if report.unread or report.problems else "were found"
@@ -613,7 +616,7 @@ def _select_wishes(
     return _wishes_for([host.host.name for host in _detect_hosts(run, template)], template)
 
 
-def _detect_hosts(run: Run, template: reports.WiringWish) -> list[FoundHost]:
+def _detect_hosts(run: Run, template: reports.WiringWish) -> list[ways.FoundHost]:
     hosts = [
         host
         for host in ways.found_hosts(run.settings)

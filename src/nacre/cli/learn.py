@@ -44,7 +44,6 @@ from nacre.values.session import SessionKind, Task
 
 if TYPE_CHECKING:
     from nacre.learn.estimate import Estimate
-    from nacre.learn.learn import Proposal
     from nacre.review.consolidate import DreamReport, Step
     from nacre.values.reports import IngestPlan, IngestReport, ModelExtraction
 
@@ -87,7 +86,7 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
     if report.files:
         took = f", {size(report.bytes_read)} in {duration(report.seconds)}"
         paper.title(f"Read {count(report.files, 'file')}", took)
-        _render_counts(paper, report)
+        paper.facts(_facts(report))
     elif not report.problems:
         _render_nothing_new(paper, report, searched=searched)
     _render_oddities(paper, report)
@@ -120,35 +119,23 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
     render_problems(paper, plan.problems, outcome="everything else can be read")
 
 
-def _render_counts(paper: Paper, report: IngestReport) -> None:
-    paper.facts(
-        (
-            ("sessions", f"{report.sessions:,}"),
-            ("turns", f"{report.turns:,}"),
-            *_learning_facts(report),
-            (
-                "by a model",
-                ", ".join(
-                    f"{number:,} {action.lower()}" for action, number in report.decided.items()
-                ),
-            ),
-            (
-                "tools",
-                ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items())),
-            ),
-            ("skipped", _skipped(report)),
-            (
-                "left out",
-                (
-                    f"forgotten content in {count(report.left_out, 'file')}"
-                    if report.left_out
-                    else ""
-                ),
-            ),
-            ("archived", _archived(report)),
-            ("vectors", _vectors_ingest_report(report)),
-        )
-    )
+def _facts(report: IngestReport) -> Iterator[tuple[str, str]]:
+    yield "sessions", f"{report.sessions:,}"
+    yield "turns", f"{report.turns:,}"
+    yield from _learning_facts(report)
+    decided = (f"{number:,} {action.lower()}" for action, number in report.decided.items())
+    yield "by a model", ", ".join(decided)
+    tools = (f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))
+    yield "tools", ", ".join(tools)
+    yield "skipped", _skipped(report)
+    if report.left_out:
+        yield "left out", f"forgotten content in {count(report.left_out, 'file')}"
+    archive = report.archived
+    if archive.files:
+        pruned = f"; {count(archive.pruned, 'transcript')} pruned as configured"
+        sizes = f"{size(archive.read)} as {size(archive.stored)}"
+        yield "archived", sizes + pruned * bool(archive.pruned)
+    yield "vectors", _vectors(report)
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
@@ -188,20 +175,12 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
             paper.note(f"hint: {report.hint}")
 
 
-def _archived(report: IngestReport) -> str:
-    archive = report.archived
-    pruned = (
-        f"; {count(archive.pruned, 'transcript')} pruned as configured" if archive.pruned else ""
-    )
-    return f"{size(archive.read)} as {size(archive.stored)}{pruned}" if archive.files else ""
-
-
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:
     unchanged = report.skipped - report.unrecognised
     if unchanged or report.vectors_made or report.vectors_left:
         read = f"Nothing new: {count(unchanged, 'transcript')} read earlier."
         paper.line(read if unchanged else "No new transcripts.")
-        paper.facts([*_learning_facts(report), ("vectors", _vectors_ingest_report(report))])
+        paper.facts([*_learning_facts(report), ("vectors", _vectors(report))])
     elif report.unread:
         paper.title("Nothing could be read.")
     elif searched:
@@ -227,7 +206,7 @@ def _skipped(report: IngestReport) -> str:
     return joined(parts, ", ")
 
 
-def _vectors_ingest_report(report: IngestReport) -> str:
+def _vectors(report: IngestReport) -> str:
     until = "" if report.vectors_note else " until the next nacre ingest"
     counts = (
         f"{report.vectors_made:,} texts" if report.vectors_made else "",
@@ -444,16 +423,14 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
         paper.line(
             f"Nothing to do: {count(plan.seen, 'memory')} checked, none are expired, unused or duplicate."
         )
-        for text in _remarks(plan):
-            paper.note(text)
-        return
-    for action, heading in _HEADINGS.items():
-        steps = [step for step in plan.steps if step.action is action]
-        if steps:
-            paper.heading(f"{heading}: {sum(len(step.ends) or 1 for step in steps):,}")
-            _steps(paper, steps, dict(plan.texts))
-    paper.blank()
-    paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory')} would be retired.")
+    else:
+        for action, heading in _HEADINGS.items():
+            steps = [step for step in plan.steps if step.action is action]
+            if steps:
+                paper.heading(f"{heading}: {sum(len(step.ends) or 1 for step in steps):,}")
+                _steps(paper, steps, dict(plan.texts))
+        paper.blank()
+        paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory')} would be retired.")
     for text in _remarks(plan):
         paper.note(text)
 
@@ -553,7 +530,7 @@ def extract(run: Run, path: Path | None, **request: Any) -> None:
     run.answer({"sessions": proposals}, _render_proposals, proposals, is_asked_for_rules=by_rules)
 
 
-def _warnings(proposals: list[Proposal]) -> list[str]:
+def _warnings(proposals: list[learn.Proposal]) -> list[str]:
     failed = [
         proposal.asked for proposal in proposals if proposal.asked and proposal.asked.by_rules
     ]
@@ -568,7 +545,7 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
 
 
 def _render_proposals(
-    paper: Paper, proposals: Sequence[Proposal], *, is_asked_for_rules: bool
+    paper: Paper, proposals: Sequence[learn.Proposal], *, is_asked_for_rules: bool
 ) -> None:
     for at, proposal in enumerate(proposals):
         if at:
@@ -607,7 +584,7 @@ def _render_proposals(
     paper.note(f"Nothing was stored{rules}.")
 
 
-def _how(proposal: Proposal) -> str:
+def _how(proposal: learn.Proposal) -> str:
     if proposal.session.kind is not SessionKind.MAIN:
         return f"no memories: sessions of kind {proposal.session.kind.value} are skipped"
     result = count(len(proposal.memories), "memory") if proposal.memories else "no memories"

@@ -48,8 +48,6 @@ from nacre.values.memory import Expiry, Kind, Memory, Scope, StandingRetirement
 from nacre.values.session import Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.home.home import Home
-    from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
@@ -85,9 +83,13 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     not stored. A memory that changes an older memory supersedes it. If rules cannot decide, a language model does, if
     --online-dedup or models.background is set.
     """
-    slug, folder = _place(run.home, project)
-    values |= {"content": read_content(content), "project": slug, "folder": folder}
-    rehearsal: remembering.Rehearsal | None = None
+    values["content"] = read_content(content)
+    if project == HERE:
+        project_slug(run.home, project, change.known_or_named)  # raises if there is no project
+        values["folder"] = str(Path.cwd())
+    elif project:
+        values["project"] = project_slug(run.home, project)
+    rehearsal = None
     if dry_run:
         rehearsal = perform(run, ingest.rehearse, **values)
         outcome, memory = rehearsal.outcome, rehearsal.memory
@@ -97,14 +99,6 @@ def store(run: Run, content: str, project: str | None, dry_run: bool, **values: 
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
     run.answer(rehearsal or outcome, _render_stored, outcome, memory, dry_run=dry_run)
-
-
-def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    if project != HERE:
-        return (project_slug(home, project) if project else None), None
-
-    project_slug(home, project, change.known_or_named)  # raises if the folder has no project
-    return None, str(Path.cwd())
 
 
 @command(
@@ -144,7 +138,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 def edit(run: Run, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
-    memory: Memory = (
+    memory = (
         perform(run, retiring.edit, reference=reference, **changes)
         if changes
         else _edit_file(run, reference)
@@ -247,7 +241,7 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(run: Run, words: tuple[str, ...], criteria: Filter, **paging: Any) -> None:
+def list_memories(run: Run, words: tuple[str, ...], criteria: recall.Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, the list contains only memories whose subject, content or tags contain all words. To ask a question, use
@@ -382,7 +376,7 @@ def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     ]
 
 
-def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+def render_evidence(paper: Paper, item: recall.Evidence, memory: Memory) -> None:
     """Print the speaker, session, time and text of a turn that is evidence for a memory."""
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.title(
@@ -458,21 +452,16 @@ def retire(
     if dry_run:
         run.answer(plan, _render_retired, plan.memories, [], is_dry=True)
         return
-    _ask(run, plan, persist=persist, yes=yes)
+    if run.is_interactive and not yes:
+        run.show(hits.render_table, plan.memories)
+    later = "Retire these, and all later memories with a matching subject?"
+    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
+    run.confirm(later if persist else "Retire?", yes=yes, refusal=wide if plan.is_wider else "")
     memories, rules = retiring.retire_chosen(run.home, plan, reason, persist=persist)
     retired = [item for item in memories if item.retired]
     pending = [item for item in memories if not item.retired]
     record = {"retired": retired, "waiting_for_review": pending, "standing": rules}
     run.answer(record, _render_retired, retired, rules, pending=pending)
-
-
-def _ask(run: Run, plan: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
-    if run.is_interactive and not yes:
-        run.show(hits.render_table, plan.memories)
-    later = "Retire these, and all later memories with a matching subject?"
-    wide = f"{len(plan.memories)} memories match: check them with --dry-run, then pass --yes"
-    question, refusal = later if persist else "Retire?", wide if plan.is_wider else ""
-    run.confirm(question, yes=yes, refusal=refusal)
 
 
 def _render_retired(

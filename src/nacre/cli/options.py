@@ -106,9 +106,10 @@ def resumable(run: Run) -> Iterator[None]:
 
 def place_of(run: Run, name: str | None) -> views.Place:
     """Return the project with this name or alias or, for ``.``, of the current folder."""
+    folder = None
     with suppress(FileNotFoundError):  # the folder was deleted
-        return ask(run, views.Place, "place", name=name, folder=os.getcwd())
-    return ask(run, views.Place, "place", name=name)
+        folder = os.getcwd()
+    return ask(run, views.Place, "place", name=name, folder=folder)
 
 
 # ----------------------------------------------------------------------------
@@ -491,7 +492,6 @@ LANES = option(
     show_default=False,
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
 )
-SESSION = option("recall", "session")
 NO_DAEMON = flag("--no-daemon", "Answer in this process even if nacre serve is running.")
 EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)

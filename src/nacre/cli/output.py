@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -33,9 +33,6 @@ from nacre.errors import (
 from nacre.redact import redactor
 from nacre.store import schema, sqlite
 from nacre.values import reports
-
-if TYPE_CHECKING:
-    from nacre.values.reports import Progress
 
 _STORAGE = str(Path("nacre", "store"))
 
@@ -153,10 +150,6 @@ def _report_error(run: Run, error: Exception) -> int:
         message = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         hint = "check the path, its permissions and the disk; nothing was lost"
         return _report(run, FAILED, "failed", message, hint)
-    return _report_unexpected(run, error)
-
-
-def _report_unexpected(run: Run, error: Exception) -> int:
     log = write_log(run, error)
     if damage := damage_behind(run, error):
         hint = f"{damage.hint}; if that does not help, report it with {log}"
@@ -189,14 +182,10 @@ def _report(run: Run, exit_code: int, code: str, message: str, hint: str | None)
             )
         else:
             coloured = bool(sys.stderr and sys.stderr.isatty()) and not run.environ.get("NO_COLOR")
-            click.echo(
-                f"{click.style('error:', fg='red', bold=True) if coloured else 'error:'} {message}",
-                err=True,
-            )
-            if hint:
-                click.echo(
-                    f"{click.style('hint:', bold=True) if coloured else 'hint:'} {hint}", err=True
-                )
+            for label, colour, line in (("error:", "red", message), ("hint:", None, hint)):
+                if line:
+                    styled = click.style(label, fg=colour, bold=True) if coloured else label
+                    click.echo(f"{styled} {line}", err=True)
         return exit_code
     _silence()
     return exit_code
@@ -267,7 +256,7 @@ class _ProgressBar:
     _started: float = 0.0
     _at_start: int = 0
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: reports.Progress) -> None:
         now = time.monotonic()
         if not progress.total or now < self._next:
             return

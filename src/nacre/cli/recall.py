@@ -55,13 +55,11 @@ from nacre.values.session import (
     SessionKind,
     Speaker,
     ToolCall,
-    Trouble,
     Trust,
     Turn,
 )
 
 if TYPE_CHECKING:
-    from nacre.sessions.find import Matches
     from nacre.values.session import HandoffView
 
 
@@ -94,6 +92,7 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @flag(
     "--deep",
     "Show what an agent should know first, from one project that the configured model or rules choose.",
+    "is_deep",
 )
 @flag("--browse", "Sort by importance and date; no question needed.")
 @option("recall", "budget_tokens", "--budget")
@@ -118,7 +117,7 @@ def recall(
     run: Run,
     text: tuple[str, ...],
     criteria: Filter,
-    deep: bool,
+    is_deep: bool,
     browse: bool,
     explain: bool,
     answer: str | None,
@@ -129,13 +128,18 @@ def recall(
         raise click.UsageError("write the question before --pin")
     request |= {"text": " ".join(text), "filter": criteria}
     if answer is not None:
-        _refuse_with("pin", "deep", "browse", *request.keys() - {"text"})
+        _refuse_with("pin", "is_deep", "browse", *request.keys() - {"text"})
         pinned = perform(run, pins.pin, question=request["text"], answer=answer)
         run.answer(pinned, Paper.line, "Pinned: ", bold(pinned.question), f"  {pinned.answer}")
         return
-    if deep:
+    if is_deep:
         _refuse_with("deep", "browse", *request.keys() - _WITH_DEEP)
-        _recall_deep(run, {name: request[name] for name in _WITH_DEEP}, explain=explain)
+        request = {name: request[name] for name in _WITH_DEEP}
+        if session := request["session"]:
+            request["recent"] = deep.recent_of(run.home, session)
+        with suppress(FileNotFoundError):  # the folder was deleted
+            request["here"] = location.project_of_folder(run.home, Path.cwd())
+        run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
         return
     settings = run.settings
     most = request["limit"]
@@ -157,14 +161,6 @@ def _refuse_with(option: str, *names: str) -> None:
         source = context.get_parameter_source(item.name or "")
         if item.name in names and source is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{item.opts[0]} cannot be combined with --{option}")
-
-
-def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
-    session = request["session"]
-    request["recent"] = deep.recent_of(run.home, session) if session else ()
-    with suppress(FileNotFoundError):  # the folder was deleted
-        request["here"] = location.project_of_folder(run.home, Path.cwd())
-    run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
@@ -502,7 +498,13 @@ def _render_fix(paper: Paper, result: views.FixResult) -> None:
     for number, trouble in enumerate(result.troubles):
         if number:
             paper.blank()
-        _render_trouble(paper, trouble)
+        paper.framed(trouble.error, "tool output")
+        paper.note(
+            joined((count(trouble.times, "time"), f"in {count(trouble.sessions, 'session')}"))
+        )
+        for repair in trouble.repairs:
+            paper.blank()
+            _render_repair(paper, repair)
     if result.talk:
         paper.title("Discussed, but no command failed:")
         paper.blank()
@@ -523,14 +525,6 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
     done = f"edited {_turns(change.edits)}" if change.edits else f"read {_turns(change.reads)}"
     failed = f"{change.failed} failed" if change.failed else ""
     paper.note(joined((done, failed)), indent=_INDENT)
-
-
-def _render_trouble(paper: Paper, trouble: Trouble) -> None:
-    paper.framed(trouble.error, "tool output")
-    paper.note(joined((count(trouble.times, "time"), f"in {count(trouble.sessions, 'session')}")))
-    for repair in trouble.repairs:
-        paper.blank()
-        _render_repair(paper, repair)
 
 
 def _render_repair(paper: Paper, repair: Repair) -> None:
@@ -586,10 +580,6 @@ def _turns(number: int) -> str:
 # ``nacre search``.
 
 
-_MATCHED = ("limit", "offset", "aspect", "role")
-"""Options that also apply to regular-expression searches."""
-
-
 @command(
     "search",
     examples=[
@@ -625,7 +615,18 @@ def search(
     """Search the turns and tool calls of all sessions."""
     words, offset = " ".join(question), request["offset"]
     if regex:
-        _match(run, words, criteria, {name: request[name] for name in _MATCHED})
+        shared = {name: request[name] for name in ("limit", "offset", "aspect", "role")}
+        # Search in this process: a slow search would block the daemon.
+        matches = perform(run, find.match_turns, expression=words, filter=criteria, **shared)
+        if matches.unread:
+            run.warnings.append(
+                "time limit reached before all turns were searched; narrow with --since or --project"
+            )
+        if matches.given_up:
+            run.warnings.append(
+                f"{matches.given_up} turns were skipped because matching took too long"
+            )
+        hits.present(run, matches, matches.turns, _render_matches, offset=offset)
         return
     request["mode"] = request["mode"] or "hybrid"
     result = ask(run, RecallResult, "search-sessions", text=words, filter=criteria, **request)
@@ -641,19 +642,7 @@ def search(
     )
 
 
-def _match(run: Run, expression: str, criteria: Filter, request: dict[str, Any]) -> None:
-    # Search in this process: a slow search would block the daemon.
-    matches = perform(run, find.match_turns, expression=expression, filter=criteria, **request)
-    if matches.unread:
-        run.warnings.append(
-            "time limit reached before all turns were searched; narrow with --since or --project"
-        )
-    if matches.given_up:
-        run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    hits.present(run, matches, matches.turns, _render_matches, offset=request["offset"])
-
-
-def _render_matches(paper: Paper, matches: Matches, *, offset: int) -> None:
+def _render_matches(paper: Paper, matches: find.Matches, *, offset: int) -> None:
     if not matches.turns:
         paper.title(hits.NOTHING)
     hits.render_results(paper, matches.turns, offset=offset)

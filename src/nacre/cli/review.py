@@ -29,7 +29,6 @@ from nacre.cli.command import (
 )
 from nacre.cli.memories import render_evidence
 from nacre.cli.options import (
-    SESSION,
     SHORT_ID,
     YES,
     argument,
@@ -57,7 +56,6 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.values.memory import Memory
-    from nacre.values.review import FeedbackReport, Judged, Unanswered, UnansweredQuestion
 
 
 _OUTCOMES = {
@@ -201,7 +199,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     ],
 )
 @argument("feedback", "references", metavar="[ID]...")
-@SESSION
+@option("recall", "session")
 @option(
     "feedback",
     "reply",
@@ -238,7 +236,7 @@ def _reply(run: Run, path: str | None) -> str:
     return read_content("-")
 
 
-def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
+def _render_feedback(paper: Paper, report: reviews.FeedbackReport) -> None:
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
@@ -249,7 +247,7 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
         paper.note("nacre review lists memories rated as bad")
 
 
-def _judged_row(item: Judged) -> tuple[Span | str, ...]:
+def _judged_row(item: reviews.Judged) -> tuple[Span | str, ...]:
     verdict = item.verdict.value if item.likeness is not None else _BY_PERSON[item.verdict]
     return (
         Span(verdict, _TINTS[item.verdict]),
@@ -281,7 +279,7 @@ def gaps(run: Run, **request: Any) -> None:
 
 
 def _render_gaps(
-    paper: Paper, report: Unanswered, request: dict[str, Any], *, has_log: bool
+    paper: Paper, report: reviews.Unanswered, request: dict[str, Any], *, has_log: bool
 ) -> None:
     if not has_log:
         paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
@@ -291,7 +289,20 @@ def _render_gaps(
             f"No unanswered questions in the last {request['days']} days{' match' * is_narrowed}."
         )
     for gap in report.gaps:
-        _render_gap(paper, gap)
+        paper.line(dim(gap.id), "  ", bold(shorten(gap.question, _CHARACTERS_GAPS)), hang=10)
+        facts = (
+            f"asked {count(gap.times, 'time')}",
+            count(gap.unsure, "near miss", "near misses") if gap.unsure else "",
+            f"last {when(gap.last)}",
+            ", ".join(gap.projects),
+        )
+        paper.note(joined(facts), indent=10)
+        for wording in gap.wordings[:_WORDINGS_SHOWN]:
+            paper.line(dim("also: "), shorten(wording, _CHARACTERS_GAPS), indent=10)
+        if len(gap.wordings) > _WORDINGS_SHOWN:
+            more = count(len(gap.wordings) - _WORDINGS_SHOWN, "more wording")
+            paper.note(f"and {more}", indent=10)
+        paper.blank()
     remaining = report.total - len(report.gaps)
     more = joined(
         (
@@ -304,23 +315,6 @@ def _render_gaps(
         paper.note(f"{more[:1].upper()}{more[1:]}.")
     if report.gaps:
         paper.note('nacre store "…" answers a question', hang=2)
-
-
-def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
-    paper.line(dim(gap.id), "  ", bold(shorten(gap.question, _CHARACTERS_GAPS)), hang=10)
-    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
-    facts = (
-        f"asked {count(gap.times, 'time')}",
-        near,
-        f"last {when(gap.last)}",
-        ", ".join(gap.projects),
-    )
-    paper.note(joined(facts), indent=10)
-    for wording in gap.wordings[:_WORDINGS_SHOWN]:
-        paper.line(dim("also: "), shorten(wording, _CHARACTERS_GAPS), indent=10)
-    if len(gap.wordings) > _WORDINGS_SHOWN:
-        paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
-    paper.blank()
 
 
 # ----------------------------------------------------------------------------
@@ -391,12 +385,6 @@ def can_be_drawn(run: Run) -> bool:
         and run.environ.get("TERM") != "dumb"
     )
     return is_terminal and not run.as_json and not run.settings.actor.is_agent
-
-
-def _why(item: Pending) -> str:
-    if item.kind is PendingKind.CANDIDATE:
-        return item.detail or _REASONS[item.why]
-    return joined((item.why.replace("_", " "), item.detail), ": ")
 
 
 class Triage:
@@ -592,8 +580,12 @@ def _keys(*names: str) -> list[Span]:
 def render_item(paper: Paper, item: Pending, header: Span) -> None:
     """Print a pending item: its kind, its reason, and its memories in full."""
     what = "memory" if item.kind is PendingKind.DOUBT else item.kind.value
-    why = Span(_why(item), "yellow")
-    paper.line(header, "  ", dim(what), "  ", kind_span(item.memory.kind), "  ", why, hang=2)
+    if item.kind is PendingKind.CANDIDATE:
+        why = item.detail or _REASONS[item.why]
+    else:
+        why = joined((item.why.replace("_", " "), item.detail), ": ")
+    kind = kind_span(item.memory.kind)
+    paper.line(header, "  ", dim(what), "  ", kind, "  ", Span(why, "yellow"), hang=2)
     _render_memory(paper, item.memory)
     if item.newer:
         paper.blank()

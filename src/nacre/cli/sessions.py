@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,6 @@ from nacre.home import archive, views
 from nacre.values.memory import SessionFilter
 from nacre.values.session import (
     Ending,
-    ErrorMet,
     Flag,
     SessionKind,
     SessionOutcome,
@@ -60,6 +58,7 @@ if TYPE_CHECKING:
 
 _TURNS_SHOWN = 40
 _TAIL_SHOWN = 6
+_CHILDREN_SHOWN = 12
 REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
 _TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
 ENDINGS = {
@@ -193,17 +192,8 @@ def _render_session(paper: Paper, view: SessionView, *, full: bool) -> None:
 def render_outcome(paper: Paper, view: SessionView) -> None:
     """Print a session's sub-agents and the memories learned from it."""
     if view.children:
-        _render_children(paper, view)
-    if view.memories:
-        paper.heading("Learned from it")
-        hits.render_table(paper, view.memories, indent=2)
-
-
-def _render_children(paper: Paper, view: SessionView) -> None:
-    paper.heading("Sub-agents")
-    children = view.children[:12]
-    paper.table(
-        [
+        paper.heading("Sub-agents")
+        rows = [
             (
                 dim(short_session(line.session.session.native_id)),
                 line.session.session.kind.value,
@@ -211,12 +201,13 @@ def _render_children(paper: Paper, view: SessionView) -> None:
                 duration(line.active.total_seconds()) if line.active else "",
                 session_title(line)[1],
             )
-            for line in children
-        ],
-        drop=(3, 2),
-        indent=2,
-    )
-    paper.more(len(view.children) - len(children))
+            for line in view.children[:_CHILDREN_SHOWN]
+        ]
+        paper.table(rows, drop=(3, 2), indent=2)
+        paper.more(len(view.children) - _CHILDREN_SHOWN)
+    if view.memories:
+        paper.heading("Learned from it")
+        hits.render_table(paper, view.memories, indent=2)
 
 
 def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
@@ -400,7 +391,11 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
     _render_work(paper, summary)
     unresolved = [error for error in summary.errors if not error.mended]
     if unresolved:
-        _render_errors(paper, unresolved)
+        paper.heading("Unresolved errors")
+    for error in unresolved[:_ERRORS_SHOWN]:
+        paper.note(f"{error.call}{_times(error.times)}", indent=2)
+        paper.framed(error.text, "tool output", indent=4)
+    paper.more(len(unresolved) - _ERRORS_SHOWN, " with --json")
     render_outcome(paper, report.view)
 
 
@@ -432,14 +427,6 @@ def _render_work(paper: Paper, summary: Summary) -> None:
             ("errors", f"{resolved:,} resolved" if resolved else ""),
         )
     )
-
-
-def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
-    paper.heading("Unresolved errors")
-    for error in errors[:_ERRORS_SHOWN]:
-        paper.note(f"{error.call}{_times(error.times)}", indent=2)
-        paper.framed(error.text, "tool output", indent=4)
-    paper.more(len(errors) - _ERRORS_SHOWN, " with --json")
 
 
 def _times(number: int) -> str:

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,7 +71,12 @@ def _render(paper: Paper, status: Status) -> None:
         render_story(paper, status.story)
     else:
         _render_sessions(paper, status.latest)
-        _render_learned(paper, status)
+        if status.learned:
+            paper.heading("Latest memories")
+            hits.render_table(paper, status.learned, is_overview=True, indent=2)
+            paper.note("nacre retire ID removes one from recall", indent=2)
+        if any(memory.proposed for memory in status.learned):
+            paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
     if rows := [(label, bold(command)) for label, command in _pending_rows(status)]:
         paper.heading("Pending")
         paper.table(rows, indent=2)
@@ -160,16 +165,6 @@ def _change(change: LargestChange) -> tuple[Cell, ...]:
     project = f" in {change.project}" if change.project else ""
     who = f"{count(change.edits, 'edit')} by {change.tool}{project}"
     return (bold(f"nacre did {shlex.quote(name)}"), f"{who}, {count(change.sessions, 'session')}")
-
-
-def _render_learned(paper: Paper, page: Status) -> None:
-    if not page.learned:
-        return
-    paper.heading("Latest memories")
-    hits.render_table(paper, page.learned, is_overview=True, indent=2)
-    paper.note("nacre retire ID removes one from recall", indent=2)
-    if any(memory.proposed for memory in page.learned):
-        paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
 
 
 def _pending_rows(page: Status) -> Iterator[tuple[str, str]]:
@@ -404,7 +399,7 @@ def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
     it is appended to the page of INTO. nacre undo reverts the merge.
     """
-    fields: dict[str, Any] = {name: _resolve_name(run, value) for name, value in names.items()}
+    fields = {name: _resolve_name(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
         run.present(plan, _render_plan)

@@ -44,10 +44,7 @@ from nacre.setup import setup
 from nacre.values.models import Call, Place, Price, TaskCost, dollars
 
 if TYPE_CHECKING:
-    from nacre.memories.vectors import Embedded, Plan, Standing
     from nacre.settings import Settings
-    from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
-    from nacre.setup.setup import WriterProposal
     from nacre.values.session import Task
 
 _LOCAL_MODELS_NOTE = (
@@ -152,12 +149,12 @@ def offer(run: Run, name: str | None) -> bool:
     return True
 
 
-def accept(run: Run, proposal: WriterProposal) -> None:
+def accept(run: Run, proposal: setup.WriterProposal) -> None:
     """Set the proposed writer with the proposed limits, and show its status."""
     _set(run, proposal.writer.name, proposal.tokens_per_day, proposal.dollars_per_day)
 
 
-def render_offer(paper: Paper, proposal: WriterProposal) -> None:
+def render_offer(paper: Paper, proposal: setup.WriterProposal) -> None:
     """Describe the proposed writer, its limit, the sessions that it reads, and the alternatives."""
     local = "" if proposal.writer.is_here else f" {_LOCAL_MODELS_NOTE}"
     paper.title("A writer for your memories")
@@ -176,12 +173,12 @@ def render_offer(paper: Paper, proposal: WriterProposal) -> None:
         paper.note(f"Also available: {', '.join(names)}; choose with nacre writer set NAME.")
 
 
-def _answer(run: Run, writer_status: WriterStatus) -> None:
+def _answer(run: Run, writer_status: setup_requests.WriterStatus) -> None:
     reads = health.readers(run.settings)
     run.answer({**to_plain(writer_status), "read_by": reads}, _render, writer_status, reads)
 
 
-def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> None:
+def _render(paper: Paper, writer_status: setup_requests.WriterStatus, reads: Sequence[str]) -> None:
     if writer_status.state == "off":
         paper.line(
             "No writer: rules keep your explicit statements. Other candidates are pending in nacre review."
@@ -251,7 +248,10 @@ def models(run: Run, name: str, test: bool) -> None:
 
 
 def _render_models(
-    paper: Paper, settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]
+    paper: Paper,
+    settings: Settings,
+    uses: Mapping[Task, str],
+    offers: Sequence[setup_requests.Offer],
 ) -> None:
     if not offers:
         paper.line("No language model is set: everything works by rules.")
@@ -269,7 +269,7 @@ def _render_models(
         paper.note(f"without a model: {', '.join(idle)}")
 
 
-def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
+def _facts(settings: Settings, offer: setup_requests.Offer) -> list[tuple[str, Cell]]:
     able = offer.capabilities
     facts: list[tuple[str, Cell]] = [("for", ", ".join(task.value for task in offer.tasks))]
     if offer.problem is None or offer.credential:
@@ -300,7 +300,7 @@ def _dollars(amount: Decimal) -> str:
     return f"${amount:,.2f}" if amount == round(amount, 2) else f"${amount.normalize():f}"
 
 
-def _render_trial(paper: Paper, trial: Trial) -> None:
+def _render_trial(paper: Paper, trial: setup_requests.Trial) -> None:
     tokens = trial.tokens
     free = "by subscription" if trial.is_by_subscription else "free"
     cost = "cost unknown" if trial.cost is None else dollars(trial.cost) if trial.cost else free
@@ -408,7 +408,7 @@ def check_key(secret: str, where: str) -> str:
     return secret
 
 
-def _render_status(paper: Paper, signing_in: SigningIn) -> None:
+def _render_status(paper: Paper, signing_in: setup_requests.SigningIn) -> None:
     model = "none: nacre works without one" if signing_in.model == "none" else signing_in.model
     paper.facts(
         (
@@ -431,7 +431,7 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
         paper.note("nacre writer set proposes a model; nacre writer keys PROVIDER stores a key")
 
 
-def _render_way(paper: Paper, way: Way, width: int) -> None:
+def _render_way(paper: Paper, way: setup_requests.Way, width: int) -> None:
     mark = _MARKS[way.state]
     padded = Span(f"{mark.text:<10}".replace(" ", "\u00a0"), mark.style)
     name = f"{way.method or way.provider:<{width}}".replace(" ", "\u00a0")
@@ -503,8 +503,15 @@ def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
             run.answer(record, _render_plan, plan)
             return
         trial = perform(run, vectors.try_one, name=name) if name else None
-        if plan.wants_yes or (name and plan.texts):
-            _ask_to_send(run, plan, trial, yes=yes)
+        if (plan.wants_yes or (name and plan.texts)) and not (yes or plan.place.is_local):
+            if run.is_interactive:
+                run.show(_render_plan, plan, trial)
+            texts = f"{count(plan.texts, 'text')} ({_embedding_cost(plan.cost)})"
+            refusal = (
+                f"{texts} would be sent to {plan.place.host}; later texts and questions, too: "
+                "check with --estimate, then add --yes"
+            )
+            run.confirm("Continue?", refusal=refusal)
     result = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
     run.exit_code = 1 if result.left and result.note else 0
     run.warnings += [
@@ -515,20 +522,7 @@ def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
     run.answer({"setting": model, **to_plain(result)}, _render_made, model, result)
 
 
-def _ask_to_send(run: Run, plan: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
-    if yes or plan.place.is_local:
-        return
-    if not run.is_interactive:
-        texts = f"{count(plan.texts, 'text')} ({_embedding_cost(plan.cost)})"
-        raise click.UsageError(
-            f"{texts} would be sent to {plan.place.host}; later texts and questions, too: "
-            "check with --estimate, then add --yes"
-        )
-    run.show(_render_plan, plan, trial)
-    run.confirm("Continue?")
-
-
-def _render_standing(paper: Paper, standing: Standing) -> None:
+def _render_standing(paper: Paper, standing: vectors.Standing) -> None:
     where = "vectors are off" if standing.wanted == "none" else _where(standing.place)
     paper.title(standing.wanted, "  ", dim(where))
     for error, style in ((standing.problem, "red"), (standing.held, "yellow")):
@@ -558,7 +552,7 @@ def _where(place: Place) -> str:
     return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
 
 
-def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
+def _render_plan(paper: Paper, plan: vectors.Plan, trial: vectors.Trial | None = None) -> None:
     paper.title(plan.setting, "  ", dim(_where(plan.place)))
     answers = f"{trial.dimensions:,} dimensions, in {trial.seconds:.2f} s" if trial else ""
     paper.facts(
@@ -575,7 +569,7 @@ def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -
     )
 
 
-def _later(plan: Plan) -> str:
+def _later(plan: vectors.Plan) -> str:
     if plan.place.is_local:
         return ""
     if plan.cost is None:
@@ -594,7 +588,7 @@ def _embedding_cost(cost: Decimal | None) -> str:
     )
 
 
-def _render_made(paper: Paper, setting: str, result: Embedded) -> None:
+def _render_made(paper: Paper, setting: str, result: vectors.Embedded) -> None:
     spent = dim(f" · {result.tokens:,} tokens" if result.tokens else "")
     if result.left:
         left = f": {result.made:,} vectors created, {count(result.left, 'text')} pending"

@@ -282,9 +282,8 @@ def is_trivial(text: str) -> bool:
         else " ".join(re.findall(r"[^\W_]+", text.lower()))
     )
     for phrase in phrases:
-        if is_unspaced(phrase):
-            continue
-        remaining = re.sub(rf"\b{re.escape(phrase)}\b", " ", remaining)
+        if not is_unspaced(phrase):
+            remaining = re.sub(rf"\b{re.escape(phrase)}\b", " ", remaining)
     return all(
         word in plain or (is_unspaced(word) and not _remove_phrases(word, phrases))
         for word in remaining.split()
@@ -510,8 +509,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     compaction or reset, items can be delivered again.
     """
     started = time.perf_counter()
-    before = hooks.read_state(home.settings.home, request.session)
-    state = before
+    before = state = hooks.read_state(home.settings.home, request.session)
     is_start = request.moment is Moment.START
     if is_start:
         state = replace(state, owed="")
@@ -604,8 +602,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
     """Remove secrets from a prompt. A hook without a daemon has no time for this and drops suspicious prompts."""
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
-        has_own_rules = bool(patterns or kinds)
-        return "" if has_own_rules or _MAY_BE_SECRET.search(prompt) else prompt
+        return "" if patterns or kinds or _MAY_BE_SECRET.search(prompt) else prompt
     return draft.home.redactor.clean(prompt)
 
 

@@ -191,7 +191,7 @@ _LAYOUT = re.compile(
 )
 
 
-def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
+def quote_turn(speaker: str, text: str, characters: int, at: datetime | None) -> str:
     """Return a turn as one quoted line, without tables, code blocks and heading marks."""
     bare = _LAYOUT.sub("", text)
     text = bare if bare.strip() else text
@@ -336,10 +336,9 @@ def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> 
 
 
 def _wrapped_sentences(text: str) -> set[str]:
-    paragraphs = _PARAGRAPH.split(text)
     return {
         normalise(sentence)
-        for paragraph in paragraphs
+        for paragraph in _PARAGRAPH.split(text)
         for sentence in _SENTENCE_END.split(paragraph)
     } - {""}
 
@@ -476,8 +475,8 @@ class Draft:
         text = self.line(memory, newer)
         tokens = count_tokens(text)
         if self.request.moment is Moment.PROMPT:
-            room = self.left_tokens - count_tokens(self._heading(part)) - 1
-            room = min(room, _MAX_LINE_TOKENS)
+            heading = count_tokens(self._heading(part))
+            room = min(self.left_tokens - heading - 1, _MAX_LINE_TOKENS)
             if tokens > room:
                 text = self.line(memory, newer, max(0, len(text) * room // tokens))
         item = ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why)

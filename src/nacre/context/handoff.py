@@ -94,12 +94,9 @@ def handoff_prompt(
         return None
     latest_lines: list[str] = []
     room = MOST_CHARACTERS
-    for line in reversed(
-        [
-            f"{turn.speaker.value}: {prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))}"
-            for turn in turns
-        ]
-    ):
+    for turn in reversed(turns):
+        words = prompts.as_data(shorten(turn.text.strip(), _TURN_CHARACTERS))
+        line = f"{turn.speaker.value}: {words}"
         if latest_lines and len(line) + 1 > room:
             break
         latest_lines.append(line[:room])
@@ -323,7 +320,16 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
     """
     turns = _turns(home, session)
     last = last_turn(turns)
-    before = _to_improve(home, session, last.id) if last else None
+    before = next(
+        (
+            item
+            for item in home.handoffs.of_session(session.session.id)
+            if not item.given
+            and item.by not in _SPEAKERS
+            and (item.by == BY_RULES or (last and item.until != last.id))
+        ),
+        None,
+    )
     if before is None or last is None:
         return None
     answer = _ask(home, turns, background=background)
@@ -421,17 +427,6 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
         return ("\n\n".join(sections), model.name) if sections else None
 
 
-def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    for item in home.handoffs.of_session(session.session.id):
-        if (
-            not item.given
-            and item.by not in _SPEAKERS
-            and (item.by == BY_RULES or item.until != last)
-        ):
-            return item
-    return None
-
-
 def _time_of(turn: Turn | None, now: datetime) -> datetime:
     return turn.time if turn and turn.time else now
 
@@ -483,10 +478,8 @@ def handoff(
         is_waiting = current is not None and not current.given
         return HandoffView(stored.project, current, is_waiting, new_handoff is not None, note)
     project = project_of_folder(home, folder)
-    latest_handoff = latest(home, project)
-    return HandoffView(
-        project, latest_handoff, latest_handoff is not None and not latest_handoff.given
-    )
+    current = latest(home, project)
+    return HandoffView(project, current, current is not None and not current.given)
 
 
 def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:

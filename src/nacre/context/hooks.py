@@ -370,10 +370,13 @@ def due_handoffs(
         return []
     since = home.now() - HANDED_FOR
     recent = [item for item in home.handoffs.pending(project) if item.written >= since]
-    candidates = [item for item in recent if own or not session or item.session != session]
-    return [item for item in candidates if not session or _is_free(home, item, session)][
-        :_MAX_HANDOFFS
-    ]
+    if session:
+        recent = [
+            item
+            for item in recent
+            if (own or item.session != session) and _is_free(home, item, session)
+        ]
+    return recent[:_MAX_HANDOFFS]
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:

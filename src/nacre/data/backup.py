@@ -162,7 +162,14 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
     home = work.home
     with home.vault_lock:
         apply_intents(home)
-        counts = counts_of(home)
+        sessions = home.sessions.counts()
+        counts = {
+            "memories": len(home.memories.all_ids()),
+            "projects": len(home.files.projects()),
+            "sessions": sum(row[1] for row in sessions),
+            "turns": sum(row[2] or 0 for row in sessions),
+            "files": sum(1 for _ in home.vault.scan()),
+        }
         snapshot = Snapshot(home.settings.database)
     _copy_snapshot(work, target, DATABASE, snapshot)
     gateway = home.settings.home / GATEWAY_DATABASE
@@ -181,18 +188,6 @@ def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) 
         _add(work, name, copy)
     finally:
         copy.unlink(missing_ok=True)
-
-
-def counts_of(home: Home) -> dict[str, int]:
-    """Count the memories, projects, sessions, turns and memory files in a home."""
-    sessions = home.sessions.counts()
-    return {
-        "memories": len(home.memories.all_ids()),
-        "projects": len(home.files.projects()),
-        "sessions": sum(row[1] for row in sessions),
-        "turns": sum(row[2] or 0 for row in sessions),
-        "files": sum(1 for _ in home.vault.scan()),
-    }
 
 
 def _copy_files(work: _Writing, target: Path) -> None:
@@ -260,7 +255,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
     digest, size = hashlib.sha256(), 0
     try:
-        source: BinaryIO = path.open("rb")
+        source = path.open("rb")
     except FileNotFoundError:
         return
     with source, warnings.catch_warnings():
@@ -440,7 +435,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
 
 
 def _check(files: tuple[BackupFile, ...]) -> None:
-    checked_paths: set[str] = set()
+    checked_paths = set()
     if len(files) > _MAX_FILES:
         raise ValueError("too many files")
     for file in files:

@@ -313,7 +313,7 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
     )
     if is_snapshot:
         return parcel
-    sessions: list[StoredSession] = []
+    sessions = []
     if options.sessions:
         sessions = home.sessions.newest(
             SessionFilter(project=options.project, subagents=True), limit=-1

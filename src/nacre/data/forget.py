@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -34,14 +34,6 @@ from nacre.learn import discovery
 from nacre.learn.ingest import jobs_for, read_changed
 from nacre.memories import erasure
 from nacre.memories.edit import catch_up
-from nacre.memories.erasure import (
-    apply_tombstones,
-    clear_traces,
-    clear_words,
-    erase_written_bytes,
-    still_saying,
-    withdraw_matching,
-)
 from nacre.memories.store import get
 from nacre.memories.tombstones import (
     ALLOW_AGAIN,
@@ -230,7 +222,7 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
             is_searched = file.stat().st_size <= _MAX_SEARCHED_BYTES
             if is_searched and match.search(file.read_text(encoding="utf-8", errors="replace")):
                 yield Unreached("still contains it", str(file), "edit or delete the file")
-    for path in still_saying(home, match):
+    for path in erasure.still_saying(home, match):
         yield Unreached("still contains it", str(home.vault.root / path), "rewrite it")
     for session in home.erasing.sessions():
         if match.search(f"{session.cwd or ''}\n{session.branch or ''}"):
@@ -312,12 +304,12 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
     planned = deletion.plan
     match = pattern_of(planned)
     if match:
-        withdraw_matching(home, match)
+        erasure.withdraw_matching(home, match)
         erasure.erase_matching(home, match)
     with home.change(FORGET) as change:
         if match:
             apply_intents(home)
-            clear_words(home, (), match)
+            erasure.clear_words(home, (), match)
             clear_reasons(change, match)
             rename_files(change, match)
             home.erasing.clear_journal(match.search)
@@ -329,18 +321,18 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
-            clear_traces(home, lambda text: match.search(text) is not None)
+            erasure.clear_traces(home, lambda text: match.search(text) is not None)
             erasure.erase_quoting(home, match)
         with change.transaction():
             change.append([_entry(change, deletion)])
             home.tombstones.set("erase", "1")
-    apply_tombstones(home)
+    erasure.apply_tombstones(home)
     if planned.project:
         home.database.run("delete_code_project", project=planned.project)
     run = change.operation.id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(
-        run, planned, is_done and erase_written_bytes(home), unreached(home, planned)
+        run, planned, is_done and erasure.erase_written_bytes(home), unreached(home, planned)
     )
 
 
@@ -348,7 +340,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
 def forgotten(home: Home) -> list[Forgotten]:
     """Complete interrupted runs, and return past runs, latest first."""
     catch_up(home)
-    erase_written_bytes(home)
+    erasure.erase_written_bytes(home)
     entries = list(forgetting_in(home.ledger()))
     holding = {
         tombstone.run
@@ -359,11 +351,7 @@ def forgotten(home: Home) -> list[Forgotten]:
     for item in entries:
         if item.action == FORGET:
             runs.setdefault(str(item.details.get("run") or item.op), []).append(item)
-    return sorted(
-        (_forgotten_run(run, items, holding) for run, items in runs.items()),
-        key=lambda item: item.run,
-        reverse=True,
-    )
+    return [_forgotten_run(run, items, holding) for run, items in sorted(runs.items())[::-1]]
 
 
 @operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
@@ -462,9 +450,7 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         if excerpt is not None:
             rows.append(turn.row)
             excerpts.append(Excerpt(sessions[turn.session].id, excerpt))
-    turns = [
-        tombstone for place in _in_pieces(home, rows) for tombstone in _turn_tombstones(key, place)
-    ]
+    turns = [_turn_tombstone(key, place) for place in _in_pieces(home, rows)]
     memories = []
     for memory in home.memories.everything():
         excerpt = excerpt_of(match, memory_texts(memory))
@@ -498,34 +484,21 @@ def _tombstones(
     home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
     secret = bytes.fromhex(key.value)
-    stones: dict[tuple[TombstoneKind, str], Tombstone] = {
-        (tombstone.kind, tombstone.value): tombstone for tombstone in targets
-    }
-
-    def add(more: Iterable[Tombstone]) -> None:
-        stones.update(((stone.kind, stone.value), stone) for stone in more)
-
-    add([key])
+    stones = [*targets, key]
     for session in affected.sessions:
         if how != "match":
-            add([Tombstone(TombstoneKind.SESSION, session.id)])
+            stones.append(Tombstone(TombstoneKind.SESSION, session.id))
         for place in home.erasing.places_in(session.row):
-            is_needed = how == "match" or is_shared(
-                place
-            )  # a copy in another session counts as the same turn
-            add(_turn_tombstones(secret, place) if is_needed else ())
+            # A copy in another session counts as the same turn.
+            if how == "match" or is_shared(place):
+                stones.append(_turn_tombstone(secret, place))
     for rows in affected.turns.values():
-        for place in _in_pieces(home, rows):
-            add(_turn_tombstones(secret, place))
+        stones += [_turn_tombstone(secret, place) for place in _in_pieces(home, rows)]
     for memory in affected.memories:
         words = words_value(secret, memory.content)
-        add(
-            [
-                Tombstone(TombstoneKind.MEMORY, memory.id),
-                Tombstone(TombstoneKind.WORDS, words, owner=memory.id),
-            ]
-        )
-    return tuple(stones.values())
+        stones.append(Tombstone(TombstoneKind.MEMORY, memory.id))
+        stones.append(Tombstone(TombstoneKind.WORDS, words, owner=memory.id))
+    return tuple({(stone.kind, stone.value): stone for stone in stones}.values())
 
 
 def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
@@ -566,19 +539,18 @@ def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> It
         if place.id in turn_ids
     ]
     for place in places:
-        yield from _turn_tombstones(key, place)
+        yield _turn_tombstone(key, place)
     for turn_id in sorted(turn_ids - {place.id for place in places}):
         yield Tombstone(
             TombstoneKind.TURN, turn_value(key, tool, native_id, turn_id), owner=session_id
         )
 
 
-def _turn_tombstones(key: bytes, place: TurnPlace) -> Iterator[Tombstone]:
+def _turn_tombstone(key: bytes, place: TurnPlace) -> Tombstone:
     owner = f"{place.tool}:{place.session_id}"
     native_id = "" if is_shared(place) else place.session_id
-    yield Tombstone(
-        TombstoneKind.TURN, turn_value(key, place.tool, native_id, place.id), owner=owner
-    )
+    value = turn_value(key, place.tool, native_id, place.id)
+    return Tombstone(TombstoneKind.TURN, value, owner=owner)
 
 
 def _in_pieces(home: Home, rows: Sequence[int]) -> Iterator[TurnPlace]:
@@ -625,17 +597,17 @@ def _entry(change: Change, deletion: Deletion) -> files.LedgerEntry:
 
 
 def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[str]) -> Forgotten:
-    stones = {(stone.kind, stone.value): stone for item in items for stone in tombstones_of(item)}
-    of = {
-        kind: [stone for stone in stones.values() if stone.kind is kind] for kind in TombstoneKind
-    }
-    before = next((stone.value.partition(" ")[0] for stone in of[TombstoneKind.BEFORE]), None)
+    of: dict[TombstoneKind, set[str]] = {kind: set() for kind in TombstoneKind}
+    for item in items:
+        for stone in tombstones_of(item):
+            of[stone.kind].add(stone.value)
+    before = next((value.partition(" ")[0] for value in of[TombstoneKind.BEFORE]), None)
     how = next((str(item.details["how"]) for item in items if item.details.get("how")), "")
     return Forgotten(
         run=run,
         at=min(item.at for item in items).astimezone(UTC),
         how=how,
-        sessions=tuple(sorted(stone.value for stone in of[TombstoneKind.SESSION])),
+        sessions=tuple(sorted(of[TombstoneKind.SESSION])),
         turns=len(of[TombstoneKind.TURN]),
         memories=len(of[TombstoneKind.MEMORY]),
         before=datetime.fromisoformat(before) if before and how == "before" else None,
@@ -652,15 +624,9 @@ def _matching_runs(
     refuse_several(matching, reference, "deletions")
     if matching:
         return matching, {}
+    stones = [stone for stone in home.tombstones.all() if stone.value == reference]
     for kind, name in ((TombstoneKind.SESSION, "session"), (TombstoneKind.MEMORY, "memory")):
-        of = sorted(
-            {
-                stone.run
-                for stone in home.tombstones.all()
-                if stone.kind is kind and stone.value == reference
-            }
-        )
-        if of:
+        if of := sorted({stone.run for stone in stones if stone.kind is kind}):
             return of, {name: reference}
     raise NotFoundError(
         f"no deletion matches {reference!r}",

@@ -115,13 +115,13 @@ def _parsed_operation(
 ) -> RecordedOperation:
     match = _ITEM.match(item[0]) if item else None
     action, subject = match.groups() if match else ("commit", "")
-    facts = [line.partition(": ") for line in item[1:]]
-    why, by = (
-        next((value for name, _, value in facts if name == fact), None) for fact in ("why", "by")
-    )
-    paths = tuple(value for name, _, value in facts if name == "path")
+    facts = [line.split(": ", 1) for line in item[1:] if ": " in line]
+    first = dict(reversed(facts))
+    paths = tuple(value for name, value in facts if name == "path")
     return RecordedOperation(
-        Operation(op, time_of(op), action, subject or None, why, by, commit),
+        Operation(
+            op, time_of(op), action, subject or None, first.get("why"), first.get("by"), commit
+        ),
         None if is_alone else paths,
     )
 
@@ -325,24 +325,6 @@ _COMMIT_AFTER_OPERATIONS = 100
 _SYNC_EVERY = timedelta(seconds=300)
 
 
-def is_due(home: Home) -> bool:
-    """Return True if it is time for a background commit.
-
-    Either many operations are pending, or one for longer than ``git.commit_after_seconds``. That
-    time must also have passed since the last commit started.
-    """
-    settings = home.settings
-    if not settings.flag("git.enabled") or not settings.flag("git.background"):
-        return False
-    count, oldest = home.journal.count_pending()
-    if not count or oldest is None:
-        return False
-    patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
-    if count < _COMMIT_AFTER_OPERATIONS and home.now() - oldest < patience:
-        return False
-    return home.clock() - _tried(home, COMMIT_LOCK) >= patience
-
-
 def _tried(home: Home, lock: str) -> datetime:
     """Return the start time of the last background process: the lock file's modification time."""
     path = home.settings.home / lock
@@ -358,21 +340,29 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a background commit if one is due. Without git, only shorten the journal."""
+    """Start a background commit if one is due. Without git, only shorten the journal.
+
+    A commit is due if many operations are pending, or one for longer than
+    ``git.commit_after_seconds``. That time must also have passed since the last commit started.
+    """
+    settings = home.settings
+    count, oldest = home.journal.count_pending()
     if (
-        not home.settings.flag("git.enabled")
-        or shutil.which("git", path=home.settings.environ.get("PATH")) is None
+        not settings.flag("git.enabled")
+        or shutil.which("git", path=settings.environ.get("PATH")) is None
     ):
         # The text of the last operations is kept for undo.
-        if home.journal.count_pending()[0] > 2 * KEPT_WITHOUT_GIT:
+        if count > 2 * KEPT_WITHOUT_GIT:
             with home.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
         return
-    is_new = not home.vault.exists(GIT_FOLDER)
-    if is_new and home.settings.flag("git.background") and home.journal.count_pending()[0]:
+    if not settings.flag("git.background") or oldest is None:
+        return
+    if not home.vault.exists(GIT_FOLDER):
         prepare(home)
-    if is_due(home):
-        _start(home, COMMIT_LOCK, timedelta(), "admin", "commit", "--quiet")
+    patience = timedelta(seconds=settings.whole("git.commit_after_seconds"))
+    if count >= _COMMIT_AFTER_OPERATIONS or home.now() - oldest >= patience:
+        _start(home, COMMIT_LOCK, patience, "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
@@ -523,7 +513,13 @@ def _commit_once(
         head = home.repository.head()
         plan = planned(home, head.commit, held_files)
         for operation in plan.empty:
-            _settle_empty(home, operation, head.commit)
+            with home.transaction():
+                if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or head.commit is None:
+                    home.journal.drop(operation.id)
+                    continue
+                paths = [path for path, _ in home.journal.touched(operation.id)]
+                last = home.repository.last_change(paths) or head.commit
+                home.journal.committed(operation.id, last)
         if not plan.commits:
             return [], 0
         ids = home.repository.add_commits(plan.commits, head.commit)
@@ -621,9 +617,7 @@ def _written(
             reason = reason or (WITHHELD if text is None else "")
             contents[intent.path] = to_bytes(text or "")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
-    if not reason and (
-        contents.keys() & held_files.keys() or any(path in busy for path in contents)
-    ):
+    if not reason and contents.keys() & {*held_files, *busy}:
         reason = "waiting for earlier changes"
     if reason:
         for path in contents:
@@ -642,15 +636,6 @@ def _mended(home: Home, path: str) -> str | None:
     if seen_file is None or seen_file.hash != bytes_hash(data):
         return None
     return without_secrets(home.redactor, to_text(data))
-
-
-def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    with home.transaction():
-        if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
-            home.journal.drop(operation.id)
-        else:
-            paths = [path for path, _ in home.journal.touched(operation.id)]
-            home.journal.committed(operation.id, home.repository.last_change(paths) or commit)
 
 
 def step_index(home: Home) -> str | None:

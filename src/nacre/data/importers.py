@@ -813,7 +813,7 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 def _lines(tree: Tree) -> Iterator[Item]:
     digest, lines, is_complete = hashlib.sha256(), 0, False
-    talk: Talk | None = None
+    talk = None
     with tree.path_of(tree.names[0]).open("rb") as file:
         for line in file:
             values = _object(tree, line) or {}

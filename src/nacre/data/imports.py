@@ -62,7 +62,6 @@ from nacre.values.reports import IngestReport, OnProgress, Progress
 from nacre.values.review import Usage
 from nacre.values.session import Trust
 from nacre.vault import files
-from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
 """Minimum similarity of an edited statement to its original, from 0 to 1."""
@@ -227,7 +226,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     tree = open_tree(options.path, home.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
-    items: list[ImportedMemory] = []
+    items = []
     for item in source.read(tree):
         match item:
             case ImportedMemory():
@@ -311,7 +310,7 @@ def _candidate(home: Home, plan: ImportPlan, item: ImportedMemory) -> Step | Non
     project = home.redactor.clean(plan.options.project or "") or memory.project
     if project is None and item.cwd and not memory.inbox:
         project = known_or_named(home, Path(item.cwd))
-    memory = replace(memory, project=slugify(project) or None if project else None)
+    memory = replace(memory, project=files.slugify(project) or None if project else None)
     is_own = plan.source.name == "nacre"
     trust = (memory.trust if is_own else Trust.TRUSTED) if plan.options.trust else Trust.UNTRUSTED
     memory = replace(memory, trust=trust)
@@ -321,7 +320,7 @@ def _candidate(home: Home, plan: ImportPlan, item: ImportedMemory) -> Step | Non
 def _add_steps(home: Home, plan: ImportPlan, items: Sequence[ImportedMemory]) -> None:
     candidates = [shaped for item in items if (shaped := _candidate(home, plan, item))]
     edited = edited_statements(home, plan.source.name, [step.memory for step in candidates])
-    ids: set[str] = set()
+    ids = set()
     ids_by_digest: dict[bytes, str] = {}
     for step in candidates:
         if step.memory.id in ids:
@@ -544,7 +543,7 @@ def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
     """
     folder = home.settings.home
     state = own_memory.load(folder)
-    captures: list[Captured] = []
+    captures = []
     for host in hosts or state.hosts:
         for place in _places(home, host):
             notes = _digest(place.path)

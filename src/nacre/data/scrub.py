@@ -26,7 +26,6 @@ from nacre.base.text import to_text
 from nacre.data.history import catch_up
 from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import archive
-from nacre.home.archive import DAMAGED, FOLDER, folder_of
 from nacre.home.change import FEW, Change, Run
 from nacre.home.home import Home
 from nacre.home.location import redact
@@ -176,7 +175,7 @@ def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
     database = home.settings.database.name
     skipped = {
         home.settings.vault.name,
-        FOLDER,
+        archive.FOLDER,
         *(f"{database}{suffix}" for suffix in _DATABASE_FILES),
     }
     for path, text in text_files(home.settings.home, skipped=skipped):
@@ -277,8 +276,8 @@ def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
     transcripts = sum(Path(file.path).exists() for file in home.sessions.seen_files())
     if transcripts:
         yield f"the {transcripts:,} transcripts of your agents: nacre does not change them"
-    if any(folder_of(home).glob(f"*/*{DAMAGED}")):
-        yield f"damaged parts of the archive, in {folder_of(home)}"
+    if any(archive.folder_of(home).glob(f"*/*{archive.DAMAGED}")):
+        yield f"damaged parts of the archive, in {archive.folder_of(home)}"
     yield "existing backups and exports"
     yield "anyone who has seen a leaked key: replace the key at its provider"
 
@@ -435,7 +434,7 @@ def _rename(change: Change, memory_ids: Sequence[str]) -> None:
 def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
     """Rename files to match the subjects of their memories, and return the old paths."""
     home = change.home
-    moves: dict[str, str] = {}
+    moves = {}
     with home.transaction():
         for file, memory in misnamed:
             text = to_text(home.vault.read(file.path))

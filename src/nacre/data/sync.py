@@ -161,7 +161,16 @@ def plan_merge(
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
-    _record_united(merged, operation)
+    # The ledger tells other machines which memories were merged.
+    lines = b"".join(
+        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
+        .line()
+        .encode()
+        + b"\n"
+        for given_up, remaining in sorted(merged.united.items())
+    )
+    if lines:
+        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
     forgotten, notes = _leave_out_forgotten(merged, local)
     changes = changes_between(local, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
@@ -241,19 +250,6 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
     )
 
 
-def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record merged memories in the ledger, so that other machines learn about them."""
-    lines = b"".join(
-        LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
-        .line()
-        .encode()
-        + b"\n"
-        for given_up, remaining in sorted(merged.united.items())
-    )
-    if lines:
-        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
-
-
 def united_in(changes: Changes) -> frozenset[str]:
     """Return the ids of memories that were merged into others, according to new ledger lines."""
     ledger = changes.get(LEDGER, FileChange(None, None))
@@ -274,7 +270,7 @@ def _leave_out_forgotten(
         return frozenset(), merged.notes
     ledger = to_text(merged.files[LEDGER])
     merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
-    removed: dict[str, str] = {}
+    removed = {}
     for path, data in list(merged.files.items()):
         named = barred.names_in(data) if is_memory_file(path) else ()
         if (named or data != local.get(path)) and barred.bars_document(path, data):
@@ -765,7 +761,7 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    rules_by_path: dict[str, str] = {}
+    rules_by_path = {}
     for blob, data in home.repository.read(sorted(blobs)).items():
         if b"\0" not in data[:8192] and (rules := _secrets(home, to_text(data))):
             rules_by_path[blobs[blob]] = rules

@@ -49,9 +49,7 @@ from nacre.values.memory import (
     SessionFilter,
 )
 from nacre.vault import documents, merging
-from nacre.vault.documents import parse
-from nacre.vault.files import LEDGER, LedgerEntry, is_memory_file
-from nacre.vault.merging import LISTS, merge_versions
+from nacre.vault.files import LEDGER, is_memory_file
 
 
 @operation("log", by_key=True)
@@ -151,7 +149,7 @@ def changes_of(home: Home, operation: Operation) -> list[Change]:
 def memory_of(version: Version) -> Memory | None:
     """Parse a version of a file as a memory, or return ``None`` if it is invalid."""
     try:
-        return parse(
+        return documents.parse(
             version.text, version.path, new_id=lambda: "", modified=datetime.fromtimestamp(0, UTC)
         )
     except InvalidMemoryError:
@@ -163,7 +161,7 @@ _States = dict[str, tuple[str | None, str | None]]
 
 
 def _pending(home: Home, operation: Operation) -> _States:
-    states: _States = {}
+    states = {}
     rows = [row for row in home.journal.written_by(operation.id) if row.action != "append"]
     firsts = {row.path: row for row in reversed(rows)}
     befores = {path: home.journal.before(row) for path, row in firsts.items()}
@@ -367,7 +365,7 @@ def not_undone(home: Home) -> Iterator[Operation]:
 
     Undos, and edits by the user or other programs, can be undone only with an id.
     """
-    undone: set[str] = set()
+    undone = set()
     for listed in home.journal.operations(limit=_MAX_SEARCHED):
         if _end(listed) in undone:
             continue
@@ -395,9 +393,9 @@ def _planned(home: Home, operation: Operation, changes: Sequence[Change]) -> Und
 def _do(change: VaultChange, planned: Undoing) -> None:
     home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
-    removed: list[Memory] = []
+    removed = []
     is_stale = False
-    entries: list[LedgerEntry] = []
+    entries = []
     with change.transaction():
         for planned_step in planned.steps:
             step = _step(home, planned.operation, planned_step.change) if is_stale else planned_step
@@ -475,7 +473,7 @@ def _step(home: Home, operation: Operation, change: Change) -> Step | None:
     merged, clashes = _merge(home, change, present)
     if clashes:
         return Step("conflict", change, present, clashes)
-    if _same(replace(merged, updated=present.updated), present):
+    if _parts_of(replace(merged, updated=present.updated)) == _parts_of(present):
         return None
     return Step("change back", change, replace(merged, updated=home.now()))
 
@@ -559,14 +557,16 @@ def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[s
     merged = _merge_texts(after, Version(file.path, text), before)
     if merged is None:
         return present, (_FILE,)
-    result = parse(merged.text, merged.path, new_id=lambda: present.id, modified=present.updated)
+    result = documents.parse(
+        merged.text, merged.path, new_id=lambda: present.id, modified=present.updated
+    )
     return replace(redact(home.redactor, result), id=present.id), _clashes(merged)
 
 
 def _merge_texts(
     after: Version, present: Version, before: Version
 ) -> merging.MergedDocument | None:
-    return merge_versions(
+    return merging.merge_versions(
         *(
             merging.Version(version.path, to_bytes(version.text))
             for version in (after, present, before)
@@ -576,18 +576,13 @@ def _merge_texts(
 
 def _clashes(merged: merging.MergedDocument) -> tuple[str, ...]:
     return tuple(
-        "content" if name == "body" else name for name in merged.fields if name not in LISTS
+        "content" if name == "body" else name for name in merged.fields if name not in merging.LISTS
     )
 
 
-def _same(left: Memory, right: Memory) -> bool:
-    for field in fields(Memory):
-        here, there = getattr(left, field.name), getattr(right, field.name)
-        if isinstance(here, tuple):
-            here, there = frozenset(here), frozenset(there)
-        if here != there and field.name != "id":
-            return False
-    return True
+def _parts_of(memory: Memory) -> list[object]:
+    values = (getattr(memory, field.name) for field in fields(Memory) if field.name != "id")
+    return [frozenset(value) if isinstance(value, tuple) else value for value in values]
 
 
 # -- Operations ----------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def sweep(home: Home) -> None:
 
 def read_index(home: Home) -> list[str]:
     """Index all packs in a new database, and return one problem per unreadable pack."""
-    problems: list[str] = []
+    problems = []
     folder = folder_of(home)
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
         try:
@@ -372,7 +372,7 @@ def _adapter_for(tool: str, head: Head) -> Adapter:
 
 
 def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
-    header: KeptSession | None = None
+    header = None
     turns: list[Turn] = []
     for payload in parts:
         for line in payload.text.split(b"\n"):
@@ -685,7 +685,7 @@ def _keep_sessions(work: _Work, state: Archived) -> None:
 
 def _keep_turns(work: _Work, state: Archived) -> None:
     home = work.home
-    lines: list[bytes] = []
+    lines = []
     for row in rows_of(home, state):
         stored = home.sessions.get(row)
         lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
@@ -705,7 +705,7 @@ def _keep_turns(work: _Work, state: Archived) -> None:
 
 
 def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
-    portion: list[bytes] = []
+    portion = []
     size = 0
     for line in lines:
         portion.append(line + b"\n")
@@ -795,7 +795,7 @@ def status(home: Home) -> ArchiveStatus:
 def verify(home: Home, on_progress: OnProgress = lambda _: None) -> tuple[int, list[Problem]]:
     """Check all packs for damage, and return their number and the problems found."""
     states = [state for state in home.archive.all() if state.pack]
-    problems: list[Problem] = []
+    problems = []
     for index, state in enumerate(states):
         message = damage(home, state)
         if message:
@@ -898,7 +898,7 @@ def _archived_as(home: Home, stored: StoredSession) -> Archived | None:
 
 
 def _write(home: Home, target: Path, parts: list[Part]) -> list[tuple[int, int]]:
-    places: list[tuple[int, int]] = []
+    places = []
     try:
         with files.named_file(target, territory(home.settings)) as file:
             for start, payload in parts:

@@ -101,7 +101,7 @@ class Tasks(Generic[T, R]):
 def in_processes(groups: Sequence[Sequence[T]], tasks: Tasks[T, R], count: int) -> Iterator[R]:
     """Read groups of files in ``count`` processes, and yield results in file order."""
     pool = _Pool(tasks, count)
-    futures: dict[int, Future[list[R]] | None] = {}
+    futures = {}
     try:
         for index, group in enumerate(groups):
             for upcoming in range(index, min(index + count + 1, len(groups))):

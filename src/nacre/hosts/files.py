@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path as Path_2
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from nacre.base.frozen import frozen
@@ -42,12 +42,12 @@ class Text:
         return mark + words.encode("utf-8")
 
 
-def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
+def real_place(path: Path, roots: Sequence[Path]) -> Path:
     """Resolve the links in a path. Raises UneditableFileError if it is not in one of ``roots``.
 
     Links are allowed because some people keep their settings in a repository.
     """
-    real = Path_2(os.path.realpath(path))
+    real = Path(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
         raise UneditableFileError(f"it is behind a link to {real}")
     if path.is_symlink() and not real.exists():
@@ -55,7 +55,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
     return real
 
 
-def read(path: Path_2) -> Text:
+def read(path: Path) -> Text:
     """Read a text file, which need not exist. Raises UneditableFileError."""
     try:
         status = path.stat()
@@ -70,7 +70,7 @@ def read(path: Path_2) -> Text:
         raise UneditableFileError(f"it cannot be read: {error.strerror}") from error
 
 
-def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
+def write(path: Path, content: bytes, *, mode: int) -> list[Path]:
     """Write a file atomically and return the folders created for it. Raises UneditableFileError.
 
     An existing file keeps its mode. A new file gets ``mode``.
@@ -97,7 +97,7 @@ def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
     return folders
 
 
-def remove(path: Path_2) -> None:
+def remove(path: Path) -> None:
     """Remove a file. Raises UneditableFileError."""
     try:
         path.unlink(missing_ok=True)
@@ -105,29 +105,29 @@ def remove(path: Path_2) -> None:
         raise UneditableFileError(f"it cannot be removed: {error.strerror}") from error
 
 
-def remove_empty(folders: Iterable[Path_2]) -> None:
+def remove_empty(folders: Iterable[Path]) -> None:
     """Remove the folders that are empty."""
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
-def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Copy a file with its permissions into ``folder``, by default next to the file.
+def back_up(path: Path, stamp: str, folder: Path | None) -> Path:
+    """Copy a file with its permissions into ``folder`` or, if it is ``None``, next to the file.
 
     Return the path of the copy. Raises UneditableFileError.
     """
-    above = folder or path.parent
-    copy = above / f"{path.name}.nacre-{stamp}.bak"
+    above, start = folder or path.parent, f"{path.name}.nacre-{stamp}"
+    copy = above / f"{start}.bak"
     number = 1
     while os.path.lexists(copy):
         number += 1
-        copy = above / f"{path.name}.nacre-{stamp}-{number}.bak"
+        copy = above / f"{start}-{number}.bak"
     write(copy, path.read_bytes(), mode=stat.S_IMODE(path.stat().st_mode))
     return copy
 
 
-def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
+def _make_folders(folder: Path, mode: int) -> list[Path]:
     missing = []
     while not folder.exists():
         missing.append(folder)
@@ -154,7 +154,7 @@ _CLOSING = {"{": "}", "[": "]"}
 _MAX_INDENT_CHARACTERS = 8
 _MAX_DEPTH = 200
 
-Path: TypeAlias = Sequence[str]
+Keys: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
@@ -182,12 +182,12 @@ def read_json_text(text: str) -> Any:
     return _root(text).value if text.strip() else {}
 
 
-def find(text: str, path: Path) -> Any:
+def find(text: str, path: Keys) -> Any:
     """Return the value at a path of keys in JSON text, or ``None``. Raises UnparsableFileError."""
     return at(read_json_text(text), path)
 
 
-def put(text: str, path: Path, value: Any) -> str:
+def put(text: str, path: Keys, value: Any) -> str:
     """Set the value at a path of keys in JSON text, creating missing objects.
 
     Raises UnparsableFileError.
@@ -196,7 +196,7 @@ def put(text: str, path: Path, value: Any) -> str:
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
 
 
-def drop(text: str, path: Path) -> str:
+def drop(text: str, path: Keys) -> str:
     """Remove the value at a path and any parent objects left empty. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
@@ -210,7 +210,7 @@ def drop(text: str, path: Path) -> str:
     return drop(text, above) if above and find(text, above) == {} else text
 
 
-def add(text: str, path: Path, value: Any) -> str:
+def add(text: str, path: Keys, value: Any) -> str:
     """Add a value to the list at a path, unless it is already there. Create a missing list.
 
     Raises UnparsableFileError.
@@ -230,7 +230,7 @@ def add(text: str, path: Path, value: Any) -> str:
     )
 
 
-def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
+def filter_out(text: str, path: Keys, is_own: Callable[[Any], bool]) -> str:
     """Remove list values for which ``is_own`` is True, and the list if it becomes empty.
 
     Raises UnparsableFileError.
@@ -256,14 +256,14 @@ def _equal(left: Any, right: Any) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-def at(value: Any, path: Path) -> Any:
+def at(value: Any, path: Keys) -> Any:
     """Return the value at a path of keys in nested mappings, or ``None``."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def with_value(old: Any, path: Path, value: Any) -> Any:
+def with_value(old: Any, path: Keys, value: Any) -> Any:
     """Return a copy of nested mappings with a new value at a path."""
     if not path:
         return value
@@ -271,19 +271,19 @@ def with_value(old: Any, path: Path, value: Any) -> Any:
     return {**old, path[0]: with_value(old.get(path[0]), path[1:], value)}
 
 
-def _without(old: Any, path: Path) -> Any:
+def _without(old: Any, path: Keys) -> Any:
     if len(path) == 1:
         return {key: value for key, value in old.items() if key != path[0]}
     return {**old, path[0]: _without(old[path[0]], path[1:])}
 
 
-def _node_at(node: _Node, path: Path) -> _Node:
+def _node_at(node: _Node, path: Keys) -> _Node:
     for key in path:
         node = next(item.node for item in reversed(node.items) if item.key == key)
     return node
 
 
-def _put(text: str, path: Path, value: Any) -> str:
+def _put(text: str, path: Keys, value: Any) -> str:
     node, remaining = _root(text), list(path)
     while remaining:
         if not isinstance(node.value, dict):
@@ -299,7 +299,7 @@ def _put(text: str, path: Path, value: Any) -> str:
     )
 
 
-def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
+def _insert_member(text: str, node: _Node, path: Keys, value: Any) -> str:
     for key in reversed(path[1:]):
         value = {key: value}
     name = json.dumps(path[0], ensure_ascii=False)
@@ -335,7 +335,7 @@ def _tail(text: str, at: int) -> str:
     return tail if follows in ("\r", "\n") and tail.strip() else ""
 
 
-def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
+def _drop_item(text: str, path: Keys, is_own: Callable[[_Item], bool]) -> str:
     node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
@@ -543,18 +543,18 @@ class Places:
     ``home`` is nacre's home. ``project`` is ``None`` for a user-wide connection.
     """
 
-    user: Path_2
-    home: Path_2
+    user: Path
+    home: Path
     environ: Mapping[str, str]
     platform: str
-    project: Path_2 | None = None
+    project: Path | None = None
 
-    def folder(self, variable: str, usual: str) -> Path_2:
+    def folder(self, variable: str, usual: str) -> Path:
         """Return the folder that a variable names, or else ``usual`` in the user's folder."""
-        return Path_2(self.environ.get(variable) or self.user / usual)
+        return Path(self.environ.get(variable) or self.user / usual)
 
     @property
-    def config(self) -> Path_2:
+    def config(self) -> Path:
         """The folder in which programs keep their settings."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData/Roaming")
@@ -563,18 +563,18 @@ class Places:
         return self.xdg_config
 
     @property
-    def xdg_config(self) -> Path_2:
+    def xdg_config(self) -> Path:
         """The settings folder of programs that follow the XDG standard even on macOS and Windows."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property
-    def editor(self) -> Path_2:
+    def editor(self) -> Path:
         """The settings folder of the installed editor: VS Code or a similar one."""
         names = ("Code", "Code - Insiders", "VSCodium")
         folders = (self.config / name / "User" for name in names)
         return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")
 
-    def extension(self, name: str) -> Path_2:
+    def extension(self, name: str) -> Path:
         """Return an extension's storage folder in VS Code or a similar editor."""
         editors = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
         folders = (self.config / editor / "User" / "globalStorage" / name for editor in editors)

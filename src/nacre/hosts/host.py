@@ -315,7 +315,7 @@ def _toml(text: str) -> JsonObject:
 
 
 def _set(text: str, path: tuple[str, ...], value: Any) -> str:
-    document: Any = tomlkit.parse(text)
+    document = tomlkit.parse(text)
     above = document
     for key in path[:-1]:
         above = above.setdefault(key, tomlkit.table(is_super_table=True))
@@ -329,14 +329,14 @@ def _set(text: str, path: tuple[str, ...], value: Any) -> str:
 def _delete(text: str, path: tuple[str, ...]) -> str:
     if json_text.at(_toml(text), path) is None:
         return text
-    tables: list[Any] = [tomlkit.parse(text)]
+    tables = [tomlkit.parse(text)]
     for key in path[:-1]:
         tables.append(tables[-1][key])
     del tables[-1][path[-1]]
     for table, key in zip(tables[-2::-1], path[-2::-1], strict=True):
         if not table[key]:
             del table[key]
-    after: str = tomlkit.dumps(tables[0])
+    after = tomlkit.dumps(tables[0])
     ends = ("\n\n", "\n\r\n")
     if after.endswith(ends) and not text.endswith(ends):
         after = after[:-1].removesuffix("\r")  # the empty line before a table at the end
@@ -486,18 +486,17 @@ class Host:
 
 
 def hook_groups(
-    way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
+    way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str]
 ) -> tuple[JsonHook, ...]:
     """Return hooks in Claude Code's format.
 
     ``seconds`` maps events to time limits, and ``matchers`` to filters such as tool names.
     """
-    filters = matchers or {}
     return tuple(
         JsonHook(
             ("hooks", event),
             {
-                **({"matcher": filters[event]} if event in filters else {}),
+                **({"matcher": matchers[event]} if event in matchers else {}),
                 "hooks": [{"type": "command", **_entry(way, host, event, limit)}],
             },
         )

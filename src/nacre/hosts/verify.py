@@ -17,7 +17,6 @@ from nacre.base.plain import Values, mapping, objects
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server
-from nacre.hosts.registry import PROGRAMS_FILE
 from nacre.hosts.ways import (
     UNSEEN,
     HostParts,
@@ -131,7 +130,11 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     path = next(
-        (target.path for target in targets_of(settings, wish) if target.path.name == PROGRAMS_FILE),
+        (
+            target.path
+            for target in targets_of(settings, wish)
+            if target.path.name == registry.PROGRAMS_FILE
+        ),
         None,
     )
     record = json_in(text_of(path)) if path else None

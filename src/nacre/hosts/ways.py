@@ -41,7 +41,6 @@ from nacre.hosts.host import (
     Block,
     Host,
     JsonHook,
-    Piece,
     Programs,
     Server,
     ServerPiece,
@@ -107,7 +106,7 @@ def hooks_start_daemon(settings: Settings) -> bool:
 def load(home: Path) -> Wired:
     """Return a home's record of connections, or an empty one if it cannot be read."""
     try:
-        record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
+        record = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
             record, wishes=tuple(wish for wish in record.wishes if wish.host in ALL_HOSTS)
         )
@@ -245,7 +244,7 @@ def init_command(wish: WiringWish, *more: str) -> str:
         "--own-memory isolate": wish.isolates,
         "--own-memory note": wish.introduces,
     }
-    forms: list[str] = []
+    forms = []
     if "--uninstall" not in more:
         forms = " ".join(option for option, is_wanted in named.items() if is_wanted).split()
     return shlex.join(["nacre", "init", "--host", wish.host, *project, *forms, *more])
@@ -420,7 +419,7 @@ class HostParts:
 def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
     """Return nacre's hooks and the MCP servers in the host's files."""
     hooks: dict[tuple[str, str], None] = {}
-    servers: list[Server] = []
+    servers = []
     for target in targets_of(settings, wish):
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
@@ -482,7 +481,7 @@ class Servers:
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
         """Return the target without the user's own servers, which must not change."""
-        pieces: list[Piece] = []
+        pieces = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
                 pieces.append(piece)
@@ -549,7 +548,7 @@ class OwnMemories:
         """Return the target without settings that must not change, and the file's old settings."""
         record = dict(self.settings.get(str(path), {}))
         before = self._before.get(wish.place)
-        pieces: list[Piece] = []
+        pieces = []
         for piece in target.pieces:
             if not isinstance(piece, SettingPiece):
                 pieces.append(piece)

@@ -141,7 +141,7 @@ _ENTRY = re.compile(rb'"action": ?"dream"')
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
     """Return the memories that no dream has ever retired."""
-    ended: list[object] = []
+    ended = []
     for entry in files.read_about(home.ledger(), _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
         ended += listed if isinstance(listed, list) else []
@@ -283,12 +283,8 @@ def render_diary(report: DreamReport, memories: MemoriesById, now: datetime) -> 
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action and id(step) not in left_ids]
         if steps:
-            lines += [
-                "",
-                f"### {heading}",
-                "",
-                *(line for step in steps for line in _diary_lines(step, memories)),
-            ]
+            lines += ["", f"### {heading}", ""]
+            lines += [line for step in steps for line in _diary_lines(step, memories)]
     if plan.put_off:
         lines += [
             "",
@@ -300,12 +296,11 @@ def render_diary(report: DreamReport, memories: MemoriesById, now: datetime) -> 
             "",
             f"{len(plan.refused):,} of the writer's proposals were rejected; see `nacre review`.",
         ]
-    if report.left:
-        lines += [
-            "",
-            *(f"- skipped: {_subject_text(step, memories)}: {why}" for step, why in report.left),
-        ]
-    return "\n".join(lines) + "\n"
+    lines += [""] if report.left else []
+    for step, why in report.left:
+        named = _memory_line(step.memories[0], memories) if step.memories else step.subject
+        lines.append(f"- skipped: {named}: {why}")
+    return "\n".join([*lines, ""])
 
 
 def _diary_lines(step: Step, memories: MemoriesById) -> list[str]:
@@ -319,10 +314,6 @@ def _diary_lines(step: Step, memories: MemoriesById) -> list[str]:
     if step.words:
         lines.append(f"  - new text: {shorten(one_line(step.words), _LINE_CHARACTERS)}")
     return [*lines, *(f"  - {ended}: {_memory_line(end, memories)}" for end in step.ends)]
-
-
-def _subject_text(step: Step, memories: MemoriesById) -> str:
-    return _memory_line(step.memories[0], memories) if step.memories else step.subject
 
 
 def _memory_line(memory_id: str, memories: MemoriesById) -> str:
@@ -429,19 +420,17 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 
 def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    chosen = []
-    put_off = []
-    ending = 0
+    chosen, put_off, room = [], [], most
     for step in steps:
-        room = most - ending
-        now, later = (step, None) if len(step.ends) <= room else (None, step)
-        if later and room > 0 and not step.by:  # split the step at the limit
-            now, later = replace(step, ends=step.ends[:room]), replace(step, ends=step.ends[room:])
-        if now:
-            chosen.append(now)
-            ending += len(now.ends)
-        if later:
-            put_off.append(later)
+        if len(step.ends) > room > 0 and not step.by:  # split the step at the limit
+            chosen.append(replace(step, ends=step.ends[:room]))
+            put_off.append(replace(step, ends=step.ends[room:]))
+            room = 0
+        elif len(step.ends) <= room:
+            chosen.append(step)
+            room -= len(step.ends)
+        else:
+            put_off.append(step)
     return chosen, put_off
 
 

@@ -270,33 +270,28 @@ class Consultation:
         if any(memory.id in probe_ids for memory in _members(named, ordered)):
             return Outcome(misled=1)
         steps, refused = self._sift(answer, ordered, clusters)
-        good = []
-        if steps:
-            verified = self._verify(steps, by_id(ordered), probes[0])
-            if verified is None:
-                return Outcome(misled=1)
-            good = verified[0]
-            refused += verified[1]
+        verified = self._verify(steps, by_id(ordered), probes[0]) if steps else ([], [])
+        if verified is None:
+            return Outcome(misled=1)
+        good, objected = verified
         open_ = {memory_id for step in good for memory_id in step.memories}
         settled = [
             fingerprint(cluster)
             for cluster in clusters
             if not open_.intersection(memory.id for memory in cluster)
         ]
-        return Outcome(tuple(good), tuple(refused), tuple(settled))
+        return Outcome(tuple(good), (*refused, *objected), tuple(settled))
 
     def _verify(
         self, steps: Sequence[Step], memories: MemoriesById, probe: Cluster
     ) -> tuple[list[Step], list[Failed]] | None:
         cases: list[tuple[Step | None, dict[str, object]]] = []
         for step in steps:
-            into, ends = (
-                memories[step.into or ""].content,
-                [memories[end].content for end in step.ends],
-            )
-            is_merge = step.action is DreamAction.MERGE
-            merged: dict[str, object] = {"statement": step.words or into, "memories": [into, *ends]}
-            cases.append((step, merged if is_merge else {"earlier": ends[0], "later": into}))
+            into, *ends = (memories[key].content for key in (step.into or "", *step.ends))
+            if step.action is DreamAction.MERGE:
+                cases.append((step, {"statement": step.words or into, "memories": [into, *ends]}))
+            else:
+                cases.append((step, {"earlier": ends[0], "later": into}))
         first, second = (memory.content for memory in probe)
         at = int(steps[0].mark, 16) % (len(cases) + 1)
         cases[at:at] = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -77,10 +77,6 @@ from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.review import QueuedReview, Reason, Unanswered, UnansweredQuestion
 from nacre.values.session import Trust, Turn
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Item = Annotated[
     str,
@@ -310,9 +306,9 @@ def keep_candidate(
     home: Home,
     candidate: HeldCandidate,
     *,
-    content: str | None = None,
-    into: str | None = None,
-    anyway: bool = False,
+    content: str | None,
+    into: str | None,
+    anyway: bool,
 ) -> Memory:
     """Turn a candidate into a trusted memory, or merge it into the memory ``into``.
 
@@ -352,19 +348,6 @@ def _settle_candidate(change: Change, memory: Memory) -> None:
     now = to_ms(change.operation.at) or 0
     change.home.candidates.settle(memory.id, now)
     change.home.candidates.blank(now)
-
-
-def drop_candidates(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Drop candidates without keeping their text in the history, and return them."""
-    memories = [candidate.memory for candidate in candidates]
-    with (
-        home.change(DROP, subject=count(len(memories), "candidate")) as change,
-        change.transaction(),
-    ):
-        change.note(DROP, candidates=sorted(memory.id for memory in memories))
-        for memory in memories:
-            _settle_candidate(change, memory)
-    return memories
 
 
 def find_candidate(home: Home, reference: str) -> HeldCandidate | None:
@@ -512,11 +495,9 @@ def keep_items(
         raise InvalidInputError(
             "only a single item can be reworded or merged", hint="name a single item"
         )
-    memories = []
-    doubtful = []
+    memories, doubtful = [], []
     for reference in references:
-        candidate = find_candidate(home, reference)
-        if candidate:
+        if candidate := find_candidate(home, reference):
             memories.append(
                 keep_candidate(home, candidate, content=content, into=into, anyway=anyway)
             )
@@ -592,7 +573,8 @@ def drop(
     ] = None,
 ) -> list[Memory]:
     """Drop candidates and retire doubtful memories. Raises NotFoundError, ConflictError."""
-    dropped, memories = [], []
+    dropped: list[Memory] = []
+    memories = []
     for reference in references:
         if "+" in reference:
             raise ConflictError(
@@ -601,14 +583,21 @@ def drop(
             )
         candidate = find_candidate(home, reference)
         if candidate:
-            dropped.append(candidate)
+            dropped.append(candidate.memory)
         else:
             memories.append(reference)
     pending = _find_pending(home, memories) if memories else []
-    dropped_memories = drop_candidates(home, dropped) if dropped else []
+    if dropped:  # their text is not kept in the history
+        with (
+            home.change(DROP, subject=count(len(dropped), "candidate")) as change,
+            change.transaction(),
+        ):
+            change.note(DROP, candidates=sorted(memory.id for memory in dropped))
+            for memory in dropped:
+                _settle_candidate(change, memory)
     for memory, entry in pending:
-        dropped_memories += retire(home, [memory.id], reason or f"review: {entry.detail}")
-    return dropped_memories
+        dropped += retire(home, [memory.id], reason or f"review: {entry.detail}")
+    return dropped
 
 
 def _find_pending(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
@@ -643,7 +632,7 @@ def stems_of(question: str) -> frozenset[str]:
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     """Return groups of similar questions, as indexes, and the measure used (``cosine`` or ``words``)."""
-    vectors: NDArray[np.float32] | None = None
+    vectors = None
     if home.settings.embeds:
         # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):

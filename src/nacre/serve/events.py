@@ -362,7 +362,7 @@ LEAST_SECONDS = 0.2
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
     """Yield a callback that publishes a task's progress. If it is used, the task's end is published, too."""
-    last: Progress | None = None
+    last = None
     due = 0.0
 
     def publish(progress: Progress) -> None:

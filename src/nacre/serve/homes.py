@@ -159,7 +159,7 @@ class Homes:
         if home.database.schema() != opened.schema:
             self.outdated = "another version of nacre changed the database"
             raise ShuttingDownError(self.outdated)
-        return opened.stamp == _stamp(self._config)
+        return opened.stamp == stamp_of(self._config)
 
     def _open_new(self) -> _Open:
         if self._is_closed:
@@ -168,7 +168,7 @@ class Homes:
             raise ShuttingDownError(
                 "the home was moved or deleted"
             )  # opening it would create it again
-        stamp = _stamp(self._config)
+        stamp = stamp_of(self._config)
         try:
             home = self._open_home()
         except SchemaTooNewError as error:
@@ -203,7 +203,8 @@ class Homes:
             return embedders[name]
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def stamp_of(path: str | Path) -> _Stamp | None:
+    """Return values that change with a file, or ``None`` if there is no such file."""
     with suppress(OSError):
         status = os.stat(path)
         return status.st_mtime_ns, status.st_size, status.st_ino
@@ -446,8 +447,7 @@ class Answering:
         except NacreError as error:
             is_internal = isinstance(error, InternalError)
             status = HTTPStatus.INTERNAL_SERVER_ERROR if is_internal else HTTPStatus.BAD_REQUEST
-            fields = {"code": error.code, "message": error.message, "hint": error.hint}
-            return status, msgspec.json.encode({"error": fields})
+            return status, json.encode({"error": error})
 
     def run(
         self, operation: str, request: bytes, actor: Actor, has_left: Callable[[], bool]

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from nacre import settings
 from nacre.base import link
 from nacre.base.environment import environment, home_folder, is_own_call
-from nacre.base.link import EVENTS, DaemonAwayError, post
 from nacre.serve import hook_alone, hook_shapes
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, parse_input
 
@@ -144,7 +143,7 @@ class _Run:
             self._note()
 
     def _answer(self) -> None:
-        is_known = self.name in TELLING or self.name in EVENTS or self.name == TOOL
+        is_known = self.name in TELLING or self.name in link.EVENTS or self.name == TOOL
         if is_own_call(self.environ) or not is_known:
             self._send(self._output(""), "apart")
             return
@@ -157,10 +156,10 @@ class _Run:
         self.call = call
         try:
             seconds = self._remaining(_RESERVED_SECONDS) * _DAEMON_SHARE.get(self.name, 0.5)
-            status, answer = post(
+            status, answer = link.post(
                 self.home, f"/hook/{self.host}/{self.event}", data, seconds=seconds
             )
-        except DaemonAwayError:
+        except link.DaemonAwayError:
             self._answer_alone()
             return
         if status != HTTPStatus.OK:
@@ -169,13 +168,13 @@ class _Run:
             self._noting.acquire(blocking=False)  # the daemon has already logged the run
 
     def _answer_alone(self) -> None:
-        if self.name in EVENTS:
+        if self.name in link.EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
             self._send(self._output(""), "alone")
             return
         starts = bool(settings.load_settings(self.home)["daemon.enabled"]) and os.name != "nt"
-        answer: dict[str, Any] = {}
+        answer = {}
         if self.name == "session-start" or (self.name in TELLING and not starts):
             answer = hook_alone.answer_alone(self.home, self.call)
         context = context_of(self.name, answer)
@@ -217,7 +216,7 @@ class _Run:
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    words: list[str] = []
+    words = []
     options = {"--home": "", "--within": "0"}
     remaining = iter(arguments)
     for word in remaining:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from nacre.base import link
-from nacre.base.link import session_file
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
@@ -259,7 +258,7 @@ def keep(home: str, call: Fields, answer: Fields) -> None:
 
 def owe_start(home: str, session: str, occasion: str) -> None:
     """Record that a session started without context, so that its next prompt gets it."""
-    if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
+    if session and (occasion != "resume" or not os.path.exists(link.session_file(home, session))):
         link.write_session(home, session, {"owed": occasion})
 
 

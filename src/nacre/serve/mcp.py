@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -29,13 +29,11 @@ from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
 from nacre.base.plain import JsonObject, Values
 from nacre.base.plugins import TOOLS, load_usable_plugins
 from nacre.base.text import count_tokens, harmless, one_line, shorten
-from nacre.base.times import shown_day
 from nacre.context.categories import CLOSING, OPENING
 from nacre.data import sync
 from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnavailableError
 from nacre.home import home, views
 from nacre.serve import catalogue, mcp_arguments
-from nacre.serve.mcp_arguments import schema_of
 from nacre.values.memory import AN_AGENT, Actor, Memory, acting
 from nacre.values.memory import Face as memory_Face
 from nacre.values.recall import MEMORY_FIELDS, Filter
@@ -106,7 +104,7 @@ def plain_line(text: str) -> str:
 def origin_of(memory: Memory) -> str:
     """Return a line with a memory's kind, date, project, importance and state."""
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
-    day = shown_day(memory.valid.since or memory.created)
+    day = times.shown_day(memory.valid.since or memory.created)
     parts = [memory.kind.value, day, where, f"importance {memory.importance}"]
     if memory.retired:
         parts.append("RETIRED")
@@ -279,11 +277,6 @@ def offered_tools(*, everything: bool) -> tuple[Offer, ...]:
     return tuple(offer for offer in _OFFERS if everything or offer.is_core)
 
 
-def by_name(*, everything: bool) -> Mapping[str, Offer]:
-    """Return the offered tools by name."""
-    return {offer.name: offer for offer in offered_tools(everything=everything)}
-
-
 def describe_tools(
     offers: Sequence[Offer], *, everything: bool = False, structured: bool = False
 ) -> list[JsonObject]:
@@ -297,7 +290,7 @@ def describe_tools(
             "name": offer.name,
             "title": offer.title,
             "description": offer.description,
-            "inputSchema": schema_of(offer.arguments, everything=everything),
+            "inputSchema": mcp_arguments.schema_of(offer.arguments, everything=everything),
             "annotations": {
                 "readOnlyHint": offer.reads,
                 "destructiveHint": offer.destroys,
@@ -434,10 +427,6 @@ ALL = "*"
 GLOBAL = "global"
 
 
-def _silent(_: str) -> None:
-    """Ignore a progress message."""
-
-
 @frozen
 class Desk:
     """The context of a tool call. ``tell`` sends the client a progress message."""
@@ -445,7 +434,7 @@ class Desk:
     call: Call
     folder: str | None = None
     session: str | None = None
-    tell: Callable[[str], None] = _silent
+    tell: Callable[[str], None] = lambda _: None
     clock: Callable[[], datetime] = utc_now
 
     def moment(self, name: str, text: str | None) -> datetime | None:
@@ -533,8 +522,6 @@ def next_page_hint(tool: str, at: int, total: int | None = None) -> str:
 
 _LOG = logging.getLogger("nacre.mcp")
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Face:
@@ -555,14 +542,14 @@ class Face:
     def tools(self) -> list[JsonObject]:
         """The tools in the format of ``tools/list``."""
         return describe_tools(
-            offered_tools(everything=self.everything),
+            [*self.named.values()],
             everything=self.everything,
             structured=self.structured,
         )
 
     @cached_property
     def named(self) -> Mapping[str, Offer]:
-        return by_name(everything=self.everything)
+        return {offer.name: offer for offer in offered_tools(everything=self.everything)}
 
     def answer(self, offer: Offer, arguments: Values, tell: Callable[[str], None]) -> JsonObject:
         """Run a tool, and return its result or error in the format of MCP."""
@@ -570,18 +557,20 @@ class Face:
         results: list[JsonObject] = []
         call = _recording(self.call, results) if self.structured else self.call
         desk = Desk(call, self.folder, self.session, tell)
-        outcome = result_or_error(lambda: _function(offer)(desk, _checked(offer, arguments)))
+        error = {}
+        try:
+            text = _function(offer)(desk, _checked(offer, arguments))
+        except Exception as failure:  # noqa: BLE001 - boundary of the interface
+            error = _reported(failure)
+            text = json.dumps(error, ensure_ascii=False)
         if self.note:
-            status = "ok" if isinstance(outcome, str) else outcome["error"]["code"]
+            status = error["error"]["code"] if error else "ok"
             self.note(
                 f"{desk.clock():%Y-%m-%d %H:%M:%S} {offer.name} {1000 * (time.perf_counter() - began):.0f} ms {status}"
             )
-        is_error = not isinstance(outcome, str)
-        text = json.dumps(outcome, ensure_ascii=False) if is_error else outcome
-        result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": is_error}
+        result = {"content": [{"type": "text", "text": text}], "isError": bool(error)}
         if self.structured:
-            more = {"results": results} if isinstance(outcome, str) else outcome
-            result["structuredContent"] = {"text": text, **more}
+            result["structuredContent"] = {"text": text, **(error or {"results": results})}
         return result
 
 
@@ -599,17 +588,13 @@ def _recording(call: Call, results: list[JsonObject]) -> Call:
     return record
 
 
-def result_or_error(work: Callable[[], T]) -> T | JsonObject:
-    """Return the result of ``work`` or, if it fails, the error as JSON."""
-    try:
-        return work()
-    except NacreError as error:
+def _reported(error: Exception) -> JsonObject:
+    if isinstance(error, NacreError):
         return refusal(error)
-    except Exception as error:  # noqa: BLE001 - boundary of the interface
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _LOG.error("%s\n%s", type(error).__name__, frames)
-        hint = "try again or continue without it; nacre admin doctor shows the person the cause"
-        return {"error": {"code": "unexpected", "message": "internal error", "hint": hint}}
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _LOG.error("%s\n%s", type(error).__name__, frames)
+    hint = "try again or continue without it; nacre admin doctor shows the person the cause"
+    return {"error": {"code": "unexpected", "message": "internal error", "hint": hint}}
 
 
 def plugin_tool(action: str) -> Callable[[Desk, Any], str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import Any
 
@@ -78,8 +77,7 @@ async def _respond(
         if with_envelope and "method" in message and "id" in message:
             _check_headers(request, message)
     except ProtocolError as error:
-        number = error.number if isinstance(error, mcp.WrongMessageError) else None
-        return _json_response(error.answer(number), with_envelope=True)
+        return _json_response(error.answer(), with_envelope=True)
     if "method" not in message or mcp.number_of(message) is None:
         return Response(status_code=202)
     answers: asyncio.Queue[Message] = asyncio.Queue()
@@ -126,7 +124,7 @@ def _decoded(value: str) -> str | None:
 
 def _json_response(answer: Message, *, with_envelope: bool) -> Response:
     status = _HTTP_STATUS.get(answer.get("error", {}).get("code", 0), 200) if with_envelope else 200
-    return Response(_in_json(answer), status, media_type="application/json")
+    return Response(mcp.encode_message(answer), status, media_type="application/json")
 
 
 async def _next(answers: asyncio.Queue[Message]) -> Message | None:
@@ -139,14 +137,10 @@ async def _next(answers: asyncio.Queue[Message]) -> Message | None:
 async def _events(message: Message | None, answers: asyncio.Queue[Message]) -> AsyncIterator[bytes]:
     while True:
         yield (
-            b"event: message\r\ndata: " + _in_json(message) + b"\r\n\r\n"
+            b"event: message\r\ndata: " + mcp.encode_message(message) + b"\r\n\r\n"
             if message
             else b": ping\r\n\r\n"
         )
         if message and "id" in message:
             return
         message = await _next(answers)
-
-
-def _in_json(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

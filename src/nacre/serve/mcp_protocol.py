@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -44,18 +44,20 @@ _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 class ProtocolError(Exception):
-    """An error to return as the response to a request."""
+    """An error to return as the response to a request, whose id is ``number`` if it is known."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(
+        self, code: int, message: str, data: Any = None, *, number: int | str | None = None
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.data = code, message, data
+        self.code, self.message, self.data, self.number = code, message, data, number
 
-    def answer(self, number: int | str | None) -> JsonObject:
-        """Return the response with this error to the request with the id ``number``."""
-        error: JsonObject = {"code": self.code, "message": self.message}
+    def answer(self) -> JsonObject:
+        """Return the response with this error."""
+        error = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
-        return {"jsonrpc": "2.0", "id": number, "error": error}
+        return {"jsonrpc": "2.0", "id": self.number, "error": error}
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -100,18 +102,17 @@ def parse_message(line: bytes) -> JsonObject:
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "not valid JSON") from None
     if not _is_message(message):
-        raise WrongMessageError(number_of(message), "not a JSON-RPC 2.0 message")
+        problem = "not a JSON-RPC 2.0 message"
+        raise ProtocolError(INVALID_REQUEST, problem, number=number_of(message))
     if message.get("id") is not None and number_of(message) is None:
-        raise WrongMessageError(None, "an id is a string or an integer")
+        raise ProtocolError(INVALID_REQUEST, "an id is a string or an integer")
     return dict(message)
 
 
-class WrongMessageError(ProtocolError):
-    """Raised for a JSON value that is not a valid message. ``number`` is its id, if any."""
-
-    def __init__(self, number: int | str | None, message: str) -> None:
-        super().__init__(INVALID_REQUEST, message)
-        self.number = number
+def encode_message(message: Mapping[str, Any]) -> bytes:
+    """Encode a message as compact JSON, replacing lone surrogates."""
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
 
 
 def number_of(message: Any) -> int | str | None:
@@ -241,7 +242,6 @@ Send = Callable[[JsonObject], None]
 @dataclass(eq=False)
 class _Work:
     number: int | str
-    method: str
     words: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
 
@@ -278,9 +278,9 @@ class Session:
         try:
             message = parse_message(line)
         except ProtocolError as error:
-            self._send(error.answer(error.number if isinstance(error, WrongMessageError) else None))
-            return
-        self.answer(message)
+            self._send(error.answer())
+        else:
+            self.answer(message)
 
     def answer(self, message: JsonObject) -> None:
         """Handle a message. Raises OSError if the client has disconnected."""
@@ -300,13 +300,13 @@ class Session:
     def _request(self, number: int | str, method: str, params: JsonObject) -> None:
         try:
             parameters = self._parse(method, params)
-            result = self._immediate(method, parameters)
-            if result is None:
-                self._start(_Work(number, method), parameters)
+            if method == "tools/call":
+                self._start(_Work(number), parameters)
             else:
-                self._send(self._result(number, method, result))
+                self._send(self._result(number, method, self._immediate(method, parameters)))
         except ProtocolError as error:
-            self._send(error.answer(number))
+            error.number = number
+            self._send(error.answer())
 
     def _parse(self, method: str, params: JsonObject) -> Parameters:
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
@@ -325,12 +325,10 @@ class Session:
             raise invalid_params()
         return parameters
 
-    def _immediate(self, method: str, parameters: Parameters) -> JsonObject | None:
+    def _immediate(self, method: str, parameters: Parameters) -> JsonObject:
         if method == "initialize":
             self._is_greeted = True
             return handshake_result(parameters)
-        if method == "tools/call":
-            return None
         return {
             "ping": {},
             "server/discover": discovery_result(),
@@ -338,10 +336,16 @@ class Session:
         }[method]
 
     def _start(self, work: _Work, parameters: Parameters) -> None:
-        job = self._call(work, parameters)
+        offer = self._face.named.get(parameters.name)
+        if offer is None:
+            names = ", ".join(self._face.named)
+            raise ProtocolError(
+                INVALID_PARAMS, f"there is no tool {parameters.name[:80]!r}; there are {names}"
+            )
         with self._changed:
             self._open[work.number] = work
-        self._spawn(self._run, work, job)
+        arguments = parameters.arguments or {}
+        self._spawn(self._run, work, partial(self._face.answer, offer, arguments, work.tell))
         if parameters.meta.progress_token is not None:
             self._spawn(self._report, work, parameters.meta.progress_token)
 
@@ -349,22 +353,10 @@ class Session:
         target = partial(copy_context().run, run, work, more)  # the context identifies the caller
         threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
-    def _call(self, work: _Work, parameters: Parameters) -> Callable[[], JsonObject]:
-        offer = self._face.named.get(parameters.name)
-        if offer is None:
-            names = ", ".join(self._face.named)
-            raise ProtocolError(
-                INVALID_PARAMS, f"there is no tool {parameters.name[:80]!r}; there are {names}"
-            )
-        return partial(self._face.answer, offer, parameters.arguments or {}, work.tell)
-
     def _run(self, work: _Work, job: Callable[[], JsonObject]) -> None:
         with self._slots:
-            try:
-                message = self._result(work.number, work.method, job())
-            except ProtocolError as error:
-                message = error.answer(work.number)
-        self._close(work.number, message)
+            result = job()
+        self._close(work.number, self._result(work.number, "tools/call", result))
 
     def _close(self, number: int | str, message: JsonObject | None = None) -> None:
         with self._changed:
@@ -446,8 +438,7 @@ class Wire:
 
     def send(self, message: JsonObject) -> None:
         """Write a message. Raises BrokenPipeError if the client has disconnected."""
-        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-        data = memoryview(text.encode("utf-8", "replace") + b"\n")
+        data = memoryview(encode_message(message) + b"\n")
         with self._lock:
             while data:
                 data = data[self.outgoing.write(data) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -158,7 +158,7 @@ def _without_repetition(hits: Sequence[MemoryHit | TurnHit]) -> list[MemoryHit |
         if not isinstance(hit, TurnHit)
         for turn in hit.evidence
     }
-    kept: list[MemoryHit | TurnHit] = []
+    kept = []
     for hit in hits:
         if not isinstance(hit, TurnHit) or (
             lengths.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)
@@ -237,7 +237,7 @@ def list_memories(desk: Desk, arguments: List) -> str:
     """List active memories, newest first."""
     memory_filter = desk.filter(arguments)
     at = page_of(arguments.cursor)
-    outdated_by: Mapping[str, Sequence[str]] = {}
+    outdated_by = {}
     if arguments.beliefs:
         project = next(iter(memory_filter.projects), None)
         kinds = {"kinds": arguments.kinds} if arguments.kinds else {}

@@ -19,20 +19,18 @@ from nacre.base.serving import Guard, Refusal, shows_token
 from nacre.errors import NacreError
 from nacre.serve import mcp_http, web
 from nacre.serve.rest import get_document, resource_routes
-from nacre.serve.web import BEARER, get_live, get_ready, program_of
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from nacre.serve import mcp as mcp_face
-    from nacre.serve.web import Served
 
 MCP = "/mcp"
 EVENTS = "/api/v1/events"
 
 
-def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
+def make_app(served: web.Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
     """Build the web application. Its first MCP request calls ``make_face`` to load the tools."""
     app = Starlette(
         routes=[
@@ -48,8 +46,8 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
             ),
             Route("/api/openapi.json", get_document),
             *chain.from_iterable(load_usable_plugins(SERVICES, list).values()),
-            Route("/health/live", get_live),
-            Route("/health/ready", get_ready),
+            Route("/health/live", web.get_live),
+            Route("/health/ready", web.get_ready),
             Route("/open", web.get_open),
             Mount("/assets", web.Assets(directory=web.STATIC / "assets", check_dir=False)),
             Route("/{page:path}", web.get_page),
@@ -69,12 +67,12 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
     return app
 
 
-def _guard(served: Served) -> Middleware:
+def _guard(served: web.Served) -> Middleware:
     has_token = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
         if scope["path"].startswith(MCP):
-            return has_token(scope) or BEARER in scope.get("state", {})
+            return has_token(scope) or web.BEARER in scope.get("state", {})
         return served.actor(scope) is not None
 
     def lacks(scope: Scope) -> Refusal | None:
@@ -88,7 +86,7 @@ def _guard(served: Served) -> Middleware:
 
 
 class _Middleware:
-    def __init__(self, app: ASGIApp, served: Served) -> None:
+    def __init__(self, app: ASGIApp, served: web.Served) -> None:
         self._app = app
         self._served = served
 
@@ -108,9 +106,9 @@ class _Bearers(_Middleware):
                 await web.of_error(error)(scope, receive, send)
                 return
             if bearer:
-                scope = {**scope, "state": {**scope.get("state", {}), BEARER: bearer}}
+                scope = {**scope, "state": {**scope.get("state", {}), web.BEARER: bearer}}
                 with acting(
-                    Actor(Face.MCP, program_of(bearer), bearer)
+                    Actor(Face.MCP, web.program_of(bearer), bearer)
                 ):  # the agents' tools read the actor
                     await self._app(scope, receive, send)
                 return

@@ -147,7 +147,7 @@ class Parameter:
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
     """Return the parameters of a request and its filter, by name. Fields with objects are left out."""
     fields = _fields(inspect.type_info(request))
-    parameters: dict[str, Parameter] = {}
+    parameters = {}
     for outer in fields:
         kind = _bare(outer.type)
         if not _holds_objects(kind):
@@ -258,7 +258,7 @@ def document(cookie: str) -> bytes:
     _correct(components)
     requests = dict(zip(offered, schemas[::2], strict=True))
     results = dict(zip(offered, schemas[1::2], strict=True))
-    paths: dict[str, _Schema] = {}
+    paths = {}
     for resource in resources():
         path, name = _IN_PATH.sub(r"{\1}", resource.path), resource.operation
         answers = _answers(results[name])

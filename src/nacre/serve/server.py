@@ -54,9 +54,9 @@ from nacre.serve.homes import (
     greet,
     memory_mb,
     share_arenas,
+    stamp_of,
     trace_of,
 )
-from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parse_input
 from nacre.serve.server_web import TOKEN, Door, Web
 from nacre.settings import Settings
 from nacre.setup import chores
@@ -256,7 +256,10 @@ class Tending:
                 if self._homes.shrink():
                     give_back()
                 last = time.monotonic()
-        self._end_chores()
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_TERMINATE_SECONDS)
 
     def _embed(self) -> None:
         if time.monotonic() < self._embeds_at:
@@ -325,12 +328,6 @@ class Tending:
             and self._reads(Path(chore.transcript or ""))
         )
 
-    def _end_chores(self) -> None:
-        if self._process and self._process.poll() is None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_TERMINATE_SECONDS)
-
     def _note_end(self, code: int) -> None:
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
@@ -358,17 +355,17 @@ class Hooks:
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
         began = time.monotonic()
-        shape = SHAPES.get(host)
+        shape = hook_shapes.SHAPES.get(host)
         if shape is None:
             caller.take(HTTPStatus.NOT_FOUND, b"")
             return
         name = shape.name_of(event)
-        call = shape.call(host, name, parse_input(body) or {})
+        call = shape.call(host, name, hook_shapes.parse_input(body) or {})
         how, answer = self._call(name, call, caller)
         if answer is None:
             caller.take(HTTPStatus.SERVICE_UNAVAILABLE, b"")
             return
-        context = context_of(name, answer)
+        context = hook_shapes.context_of(name, answer)
         try:
             caller.take(HTTPStatus.OK, shape.output(event, name, context))
         except OSError:  # the hook's time limit is over
@@ -383,7 +380,9 @@ class Hooks:
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
+        if call["is_apart"] or not (
+            name in hook_shapes.TELLING or name in EVENTS or name == hook_shapes.TOOL
+        ):
             return "apart", {}
         message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
         body = self._answer("hook", json.dumps(message).encode(), caller)[1]
@@ -437,7 +436,7 @@ class Daemon:
         self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
-        self._program = _program()
+        self._program = stamp_of(nacre.__file__)
         self._is_warm = False
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
@@ -592,11 +591,11 @@ class Daemon:
         return End.REQUESTED
 
     def _is_upgraded(self) -> bool:
-        current = _program()
+        current = stamp_of(nacre.__file__)
         if current == self._program:
             return False
         while not self._stop.wait(2 * _POLL_SECONDS):
-            before, current = current, _program()
+            before, current = current, stamp_of(nacre.__file__)
             if current == before:
                 return True
         return False
@@ -718,10 +717,3 @@ class Daemon:
             "embedding": embedding,
             "writer": writer,
         }
-
-
-def _program() -> tuple[int, int]:
-    with suppress(OSError):
-        status = os.stat(nacre.__file__)
-        return status.st_mtime_ns, status.st_ino
-    return 0, 0

@@ -27,11 +27,9 @@ from nacre.serve import homes
 from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
 from nacre.serve import web as web_served
-from nacre.serve.homes import Site
 
 if TYPE_CHECKING:
     import uvicorn
-    from starlette.types import ASGIApp
 
     from nacre.settings import Settings
 else:
@@ -92,7 +90,7 @@ class Door:
 class Web:
     """The HTTP server of a home. Raises InvalidInputError if the access rules are unsafe."""
 
-    def __init__(self, site: Site, door: Door) -> None:
+    def __init__(self, site: homes.Site, door: Door) -> None:
         door.check()
         self._site = site
         self._door = door
@@ -115,13 +113,15 @@ class Web:
                 raise UnavailableError(
                     f"serving HTTP needs a missing library: {library}", hint=install_hint("web")
                 )
-        site = self._site
+        site, names = self._site, (*names_of(self._host), *self._door.names)
         self._served = web_served.Served(
             **vars(site),
             token=token_of(site.home) if self.asks_token else None,
-            names=self._names(),
+            names=serving_guard.Names.of(
+                serving_guard.LOOPBACK, names, is_tls=bool(self._door.cert)
+            ),
         )
-        app: ASGIApp = web_program.make_app(
+        app = web_program.make_app(
             self._served,
             lambda: mcp_face.Face(homes.calls_of(site.run), everything=site.everything),
         )
@@ -145,10 +145,6 @@ class Web:
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )
         self._thread.start()
-
-    def _names(self) -> serving_guard.Names:
-        further = *names_of(self._host), *self._door.names
-        return serving_guard.Names.of(serving_guard.LOOPBACK, further, is_tls=bool(self._door.cert))
 
     def invite(self) -> str:
         """Return a URL that logs a browser in as the owner. It is valid once and for a minute."""

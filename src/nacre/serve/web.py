@@ -97,7 +97,7 @@ def problem_response(
     status: int,
     code: str,
     message: str,
-    hint: str | None = None,
+    hint: str | None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a response that describes an error and suggests a remedy."""
@@ -372,18 +372,13 @@ Permit = Callable[[], Awaitable[bool]]
 
 async def get_events(request: Request) -> Response:
     """``GET /api/v1/events``: streams new events."""
-    live = await _ready(request)
-    return StreamingResponse(_stream(live.bus, _permit(request)), media_type="text/event-stream")
-
-
-async def _ready(connection: HTTPConnection) -> Live:
-    live = await anyio.to_thread.run_sync(served_by(connection).live_for, connection.scope)
+    live = await anyio.to_thread.run_sync(served_by(request).live_for, request.scope)
     if live.bus.listeners >= MOST_LISTENERS:
         raise UnavailableError(
             "too many event listeners", hint="close some pages, or try again later"
         )
     await anyio.to_thread.run_sync(live.wait_ready)
-    return live
+    return StreamingResponse(_stream(live.bus, _permit(request)), media_type="text/event-stream")
 
 
 async def _stream(bus: Bus, permit: Permit) -> AsyncGenerator[bytes]:
