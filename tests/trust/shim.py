@@ -373,7 +373,7 @@ def _sort_of(path: str) -> str:
     ):
         if name.endswith(end):
             return sort
-    if ".db" in name:
+    if ".db" in name[1:]:  # the name of a pack, a hash, can begin with "db"
         return "database" if name.endswith(".db") else "copy of the database"
     if name == "ledger.jsonl":
         return "ledger"
