@@ -19,11 +19,10 @@ def calls(number: int, name: str, **arguments: Any) -> dict[str, Any]:
     return record
 
 
-def gives(number: int, output: str, *, fails: bool | None = False) -> dict[str, Any]:
-    """Return the result of the call before, without ``is_error`` if ``fails`` is None."""
+def gives(number: int, output: str, *, fails: bool = False) -> dict[str, Any]:
     record = said("user", "", number)
     block = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": output}
-    record["message"]["content"] = [block if fails is None else {**block, "is_error": fails}]
+    record["message"]["content"] = [{**block, "is_error": fails}]
     return record
 
 
@@ -96,19 +95,19 @@ def test_fix_shows_the_solution_and_frames_tool_output(nacre: Nacre, baked: None
 
 
 @pytest.mark.parametrize("is_run_again", [True, False])
-def test_fix_shows_the_repair_of_an_error_that_the_host_did_not_mark(
+def test_fix_shows_the_changes_after_an_error(
     nacre: Nacre, tmp_path: Path, *, is_run_again: bool
 ) -> None:
     trace = f"> run\n{ERROR}\n    at bake (/code/acme-billing/src/oven.ts:3:5)\n\nNode.js v22.1.0"
-    again = [calls(8, "Bash", command="npm run bake"), gives(9, "12 loaves", fails=None)]
+    again = [calls(8, "Bash", command="npm run bake"), gives(9, "12 loaves")]
     records = [
         said("user", "Baking crashes, look into it.", 1),
         calls(2, "Bash", command="npm run bake"),
-        gives(3, trace, fails=None),
+        gives(3, trace, fails=True),
         said("assistant", "The oven is an object where a list is expected. Shall I change it?", 4),
         said("user", "yes, change it", 5),
         calls(6, "Edit", file_path="/code/acme-billing/src/oven.ts", new_string="[oven]"),
-        gives(7, "edited", fails=None),
+        gives(7, "edited"),
         *(again if is_run_again else ()),
         said("assistant", "The oven is a list now.", 10),
     ]

@@ -464,11 +464,6 @@ _REFUSED = re.compile(
     r"|(?:the )?user has specified a rule",
     re.IGNORECASE,
 )
-_ENDS_WITH_ERROR = re.compile(
-    r"^(?:(?:\S+ )?[\w.]*(?:error|exception|fatal|panic)\b[^:\n]{0,9}: (?!none|0)|.*command not found$|"
-    r"=* ?[1-9]\d* failed|exit code [1-9]).*(?:\n(?:[ \t].*|Node.*)?)*\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
 _EXIT_LINE = re.compile(
     r"exit code:? \d+|(?:command (?:failed|exited)|process exited|wall time).*|output:|\(no output\)",
     re.IGNORECASE,
@@ -523,13 +518,7 @@ def new_call(name: str, arguments: Values | str) -> ToolCall:
 
 
 def with_outcome(call: ToolCall, result: str | None, output: str = "") -> ToolCall:
-    """Return the call with its outcome, and with the error or created objects in its output.
-
-    A command whose output ends with an error failed, whatever the host reports.
-    """
-    if result == "ok" and call.action is Action.RUN and not all(map(looks, names(call.input))):
-        error = _ENDS_WITH_ERROR.search(output.rstrip()[-INPUT_CHARACTERS:])
-        result = outcome(error[0], is_error=True) if error else result
+    """Return the call with its outcome, and with the error or created objects in its output."""
     call = replace(call, outcome=result)
     if call.failed:
         return replace(call, error=telling(output) or None)

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from nacre.base.frozen import frozen
 from nacre.base.times import Window
 from nacre.llm.calibration import Calibration, MeanCosines, calibration_of
-from nacre.memories.usage import maturity
+from nacre.memories import usage as memories_usage
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.recall import HitConfidence
 from nacre.values.review import Maturity, Usage
@@ -173,7 +173,7 @@ def factors(
         "strength": min(worth * fresh, 1.0),
         "todo": todo_staleness(memory, now),
         "quality": 0.7 + 0.6 * min(1.0, max(0.0, usage.quality)),
-        "maturity": MATURITY_FACTORS[maturity(usage)],
+        "maturity": MATURITY_FACTORS[memories_usage.maturity(usage)],
         "confidence": INFERRED_FACTOR if memory.confidence is Confidence.INFERRED else 1.0,
     }
 
