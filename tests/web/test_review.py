@@ -289,8 +289,10 @@ def test_list_shows_the_queue_and_accepts_all_items_of_a_kind(board: Dashboard, 
 
 
 def test_later_statement_that_contradicts_an_item_is_shown_with_it(
-    board: Dashboard, home: Path, tmp_path: Path
+    boards: Callable[..., Dashboard], home: Path, tmp_path: Path
 ) -> None:
+    # The daemon must not learn from the statement, because that would retire the item.
+    nacre("config", "set", "extraction.enabled", "false", home=home)
     before = datetime.now(UTC) - timedelta(days=2)
     with api.open_memory(home, clock=lambda: before) as memory:
         memory.call(
@@ -308,10 +310,12 @@ def test_later_statement_that_contradicts_an_item_is_shown_with_it(
     transcript = tmp_path / "projects" / "-srv-till" / "5e55.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
-    nacre("ingest", "--no-extract", str(tmp_path / "projects"), home=home)
+    nacre("ingest", str(tmp_path / "projects"), home=home)
+    board = boards()
     page = board.show("/review")
     skip_to(page, "We take Sapling")
     expect(page.locator(".review-later")).to_have_text("Later you said: We no longer use Sapling.")
+    assert board.problems == []
 
 
 def test_finished_queue_shows_skipped_items_again(board: Dashboard) -> None:
